@@ -1,0 +1,89 @@
+"""What only a new process can tell: import time, first fit, peak memory.
+
+``python benchmarks/process.py import|first-fit|memory [--quick]`` prints one number (seconds, or
+the memory of a training beyond its data in multiples of the parameters); `measure` runs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from time import perf_counter
+
+import numpy as np
+
+from problems import PROBLEMS, QUICK_PROBLEMS, Problem
+
+REPEATS = 5
+FIRST_FIT_ROWS = 2000
+
+
+def measure(what: str, quick: bool) -> float:
+    """The smallest of a few measurements, each in a process of its own.
+
+    A process before the first one fills the cache of compiled code.
+    """
+    command = [sys.executable, __file__, what, *(["--quick"] if quick else [])]
+    repeats = 1 if what == "memory" else REPEATS
+    found = [
+        float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        for _ in range(repeats + 1)
+    ]
+    return min(found[1:])
+
+
+def import_seconds(problem: Problem) -> float:
+    start = perf_counter()
+    import polyfm  # noqa: F401
+
+    return perf_counter() - start
+
+
+def first_fit_seconds(problem: Problem) -> float:
+    from polyfm import FMClassifier
+
+    few = problem.head(FIRST_FIT_ROWS)
+    columns = np.unique(few.X.indices)
+    X = few.X[:, columns]
+    model = FMClassifier(order=2, rank=8, max_iter=1, tol=0.0, random_state=0)
+    start = perf_counter()
+    model.fit(X, few.y)
+    return perf_counter() - start
+
+
+def memory_over_parameters(problem: Problem) -> float:
+    """Peak resident memory beyond that before the training, in multiples of the parameters."""
+    import resource
+
+    import psutil
+
+    from polyfm import FMClassifier
+
+    few = problem.head(FIRST_FIT_ROWS)
+    FMClassifier(order=2, rank=8, max_iter=1, tol=0.0).fit(few.X[:, :1000], few.y)
+    before = psutil.Process().memory_info().rss
+    model = FMClassifier(order=2, rank=8, max_iter=2, tol=0.0).fit(problem.X, problem.y)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    parameters = model.coef_.nbytes + sum(P.nbytes for P in model.factors_.values())
+    return (peak - before) / parameters
+
+
+MEASURES = {
+    "import": import_seconds,
+    "first-fit": first_fit_seconds,
+    "memory": memory_over_parameters,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=MEASURES)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    problem = (QUICK_PROBLEMS if arguments.quick else PROBLEMS)["synthetic_ctr"]()
+    print(MEASURES[arguments.what](problem))
+
+
+if __name__ == "__main__":
+    main()
