@@ -33,26 +33,25 @@ def measure(what: str, quick: bool) -> float:
     return min(found[1:])
 
 
-def import_seconds(problem: Problem) -> float:
+def import_seconds(quick: bool) -> float:
     start = perf_counter()
     import polyfm  # noqa: F401
 
     return perf_counter() - start
 
 
-def first_fit_seconds(problem: Problem) -> float:
+def first_fit_seconds(quick: bool) -> float:
     from polyfm import FMClassifier
 
-    few = problem.head(FIRST_FIT_ROWS)
-    columns = np.unique(few.X.indices)
-    X = few.X[:, columns]
+    few = _problem(quick).head(FIRST_FIT_ROWS)
+    X = few.X[:, np.unique(few.X.indices)]
     model = FMClassifier(order=2, rank=8, max_iter=1, tol=0.0, random_state=0)
     start = perf_counter()
     model.fit(X, few.y)
     return perf_counter() - start
 
 
-def memory_over_parameters(problem: Problem) -> float:
+def memory_over_parameters(quick: bool) -> float:
     """Peak resident memory beyond that before the training, in multiples of the parameters."""
     import resource
 
@@ -60,6 +59,7 @@ def memory_over_parameters(problem: Problem) -> float:
 
     from polyfm import FMClassifier
 
+    problem = _problem(quick)
     few = problem.head(FIRST_FIT_ROWS)
     FMClassifier(order=2, rank=8, max_iter=1, tol=0.0).fit(few.X[:, :1000], few.y)
     before = psutil.Process().memory_info().rss
@@ -67,6 +67,11 @@ def memory_over_parameters(problem: Problem) -> float:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     parameters = model.coef_.nbytes + sum(P.nbytes for P in model.factors_.values())
     return (peak - before) / parameters
+
+
+def _problem(quick: bool) -> Problem:
+
+    return (QUICK_PROBLEMS if quick else PROBLEMS)["synthetic_ctr"]()
 
 
 MEASURES = {
@@ -81,8 +86,7 @@ def main() -> None:
     parser.add_argument("what", choices=MEASURES)
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
-    problem = (QUICK_PROBLEMS if arguments.quick else PROBLEMS)["synthetic_ctr"]()
-    print(MEASURES[arguments.what](problem))
+    print(MEASURES[arguments.what](arguments.quick))
 
 
 if __name__ == "__main__":
