@@ -11,9 +11,8 @@ import subprocess
 import sys
 from time import perf_counter
 
-import numpy as np
-
-from problems import PROBLEMS, QUICK_PROBLEMS, Problem
+if TYPE_CHECKING:  # numpy loaded here would make the import of polyfm look cheap
+    from problems import Problem
 
 REPEATS = 5
 FIRST_FIT_ROWS = 2000
@@ -41,6 +40,8 @@ def import_seconds(quick: bool) -> float:
 
 
 def first_fit_seconds(quick: bool) -> float:
+    import numpy as np
+
     from polyfm import FMClassifier
 
     few = _problem(quick).head(FIRST_FIT_ROWS)
