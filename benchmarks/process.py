@@ -10,6 +10,7 @@ import argparse
 import subprocess
 import sys
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # numpy loaded here would make the import of polyfm look cheap
     from problems import Problem
@@ -71,6 +72,7 @@ def memory_over_parameters(quick: bool) -> float:
 
 
 def _problem(quick: bool) -> Problem:
+    from problems import PROBLEMS, QUICK_PROBLEMS
 
     return (QUICK_PROBLEMS if quick else PROBLEMS)["synthetic_ctr"]()
 
