@@ -66,7 +66,8 @@ def memory_over_parameters(quick: bool) -> float:
     FMClassifier(order=2, rank=8, max_iter=1, tol=0.0).fit(few.X[:, :1000], few.y)
     before = psutil.Process().memory_info().rss
     model = FMClassifier(order=2, rank=8, max_iter=2, tol=0.0).fit(problem.X, problem.y)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     parameters = model.coef_.nbytes + sum(P.nbytes for P in model.factors_.values())
     return (peak - before) / parameters
 
