@@ -244,8 +244,8 @@ def _present(column: Column) -> NDArray[np.bool_]:
 class Bins(ColumnEncoder):
     """One output column per interval ``(a, b]`` between quantiles.
 
-    Intervals are closed on the right, so that a value that fills several quantiles (a column
-    that is mostly 0) keeps a bin apart from everything above it.
+    A value that fills a quantile by itself (a column that is mostly 0) gets a bin of its own, and
+    the other values share the remaining bins.
     """
 
     edges: list[float] = field(default_factory=list)
@@ -254,11 +254,7 @@ class Bins(ColumnEncoder):
         """Place the edges at the inner quantiles."""
         column = as_number(column)
         self.missing.fit(column)
-        numbers = column.values[_present(column)].astype(np.float64)
-        if len(numbers):
-            inner = np.linspace(0, 1, options.n_bins + 1)[1:-1]
-            edges = np.unique(np.quantile(numbers, inner))
-            self.edges = edges[edges < numbers.max()].tolist()
+        self.edges = _edges(column.values[_present(column)].astype(np.float64), options.n_bins)
         return self
 
     def labels(self) -> list[str]:
@@ -272,6 +268,18 @@ class Bins(ColumnEncoder):
         column = as_number(column)
         codes = np.searchsorted(np.array(self.edges), column.values, side="left")
         return _one_hot(self.missing.mark(column, codes, len(self.edges) + 1, strict))
+
+
+def _edges(numbers: NDArray[np.float64], n_bins: int) -> list[float]:
+    """Inner edges: at the quantiles, and on both sides of every value with a bin of its own."""
+    values, inverse, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    heavy = counts * n_bins > len(numbers)
+    light = numbers[~heavy[inverse]]
+    around = np.concatenate([values[heavy], values[:-1][heavy[1:]]])
+    inner = np.linspace(0, 1, max(n_bins - int(heavy.sum()), 1) + 1)[1:-1]
+    edges = np.unique(np.concatenate([around, np.quantile(light, inner) if len(light) else []]))
+    kept: list[float] = edges[edges < values[-1]].tolist() if len(values) else []
+    return kept
 
 
 @dataclass

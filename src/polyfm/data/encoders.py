@@ -45,14 +45,15 @@ class OneHotFieldEncoder(TransformerMixin, BaseEstimator):
         and leaves the others at "auto".
 
         - "passthrough": the number itself.
-        - "bin": a one-hot block of at most `n_bins` intervals ``(a, b]`` between quantiles.
+        - "bin": a one-hot block of about `n_bins` intervals ``(a, b]`` between quantiles; a
+          value that fills a quantile by itself gets a bin of its own.
         - "standardize": ``(x - mean) / std``; columns stay dense where they were sparse.
         - "category": every distinct number is a category.
         - "auto": booleans are categories.  Numbers in a frame or in dictionary rows pass through.
           An array has no columns that say what they are: its integers are taken as category
           codes, its floats pass through.
     n_bins : int, default=10
-        Number of quantile bins, at least 2.  Equal quantiles are merged.
+        Number of quantile bins, at least 2.
     sets : dict, default=None
         Columns whose cells are sets written as text, with the separator:
         ``{"genres": "|"}``.  Columns of lists, tuples, sets or arrays need no mention.
