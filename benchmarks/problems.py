@@ -67,9 +67,8 @@ def movielens_1m(n_rows: int | None = None) -> Problem:
     data = fetch_movielens_1m()
     order = np.random.default_rng(0).permutation(len(data.y))[:n_rows]
     X = sparse.csr_array(data.X, dtype=np.float32)[order]
-    fields = np.zeros(X.shape[1], dtype=np.int32)
-    fields[X.indices[X.indptr[:-1] + 1].min() :] = 1
-    return Problem("movielens_1m", "regression", X, np.asarray(data.y, np.float64)[order], fields)
+    fields = data.fields.astype(np.int32)
+    return Problem("movielens_1m", "regression", X, data.y[order], fields)
 
 
 def _quick_ctr() -> Problem:
