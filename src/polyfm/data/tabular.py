@@ -123,8 +123,10 @@ def _read_csv(path: Path, separator: str, header: bool) -> tuple[list[str], list
                 if row:
                     _check_width(path, reader.line_num, row, rows)
                     rows.append(row)
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise TextFormatError(str(path), reader.line_num + 1, str(error)) from None
+        except csv.Error as error:
+            raise TextFormatError(str(path), reader.line_num, str(error)) from None
+        except UnicodeDecodeError as error:  # decoded in blocks: the line is not known
+            raise TextFormatError(str(path), None, f"not UTF-8 text ({error})") from None
     if not rows:
         raise TextFormatError(str(path), None, "the file is empty")
     names = rows.pop(0) if header else [f"x{j}" for j in range(len(rows[0]))]
