@@ -127,7 +127,7 @@ class Categories(ColumnEncoder):
         gone = column.missing if column.absent is None else column.missing | column.absent
         if column.kind == "number":
             values, counts = np.unique(column.values[~gone], return_counts=True)
-            self._keep(values.tolist(), counts >= options.min_count)
+            self.keep(values.tolist(), counts >= options.min_count)
         else:
             self._fit_text(as_text(column).values, options.min_count)
         return self
@@ -139,9 +139,10 @@ class Categories(ColumnEncoder):
             return
         codes = _look_up({v: i for i, v in enumerate(values)}, texts)
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
-        self._keep(values, counts >= min_count)
+        self.keep(values, counts >= min_count)
 
-    def _keep(self, values: list[Any], often: NDArray[np.bool_]) -> None:
+    def keep(self, values: list[Any], often: NDArray[np.bool_]) -> None:
+        """Give columns to the frequent ones; the rare ones stay known."""
         self.values = [v for v, keep in zip(values, often, strict=True) if keep]
         self.rare = [v for v, keep in zip(values, often, strict=True) if not keep]
 
@@ -295,8 +296,22 @@ class Sets(ColumnEncoder):
         self.separator, self.norm = options.separator, options.set_norm
         column = as_sets(column, self.separator)
         self.missing.fit(column)
-        self.elements.fit(_flat(_without_repeats(column)), options)
+        self.elements.fit(_flat(column), options._replace(min_count=1))
+        if options.min_count > 1:
+            _, cols = self._pairs(column, strict=False)
+            counts = np.bincount(cols, minlength=self.elements.n_out)
+            values = self.elements.values
+            self.elements = Categories(self.name, Missing("ignore"))
+            self.elements.keep(values, counts >= options.min_count)
         return self
+
+    def _pairs(self, column: Column, strict: bool) -> tuple[IntArray, IntArray]:
+        """Rows and columns of the known elements, each at most once per cell."""
+        inside = self.elements.encode(_flat(column), strict)
+        width = max(self.elements.n_out, 1)
+        pairs = np.sort(_owners(column)[inside.rows] * width + inside.cols)
+        rows, cols = np.divmod(pairs[np.diff(pairs, prepend=-1) != 0], width)
+        return rows, cols
 
     def labels(self) -> list[str]:
         """``name=element``."""
@@ -304,17 +319,15 @@ class Sets(ColumnEncoder):
 
     def encode(self, column: Column, strict: bool) -> Entries:
         """Weights of the elements; unknown elements do not count."""
-        column = _without_repeats(as_sets(column, self.separator))
-        owner = _owners(column)
-        inside = self.elements.encode(_flat(column), strict)
-        rows = owner[inside.rows]
+        column = as_sets(column, self.separator)
+        rows, cols = self._pairs(column, strict)
         sizes = np.bincount(rows, minlength=len(column))[rows]
         power = {"l1": 1.0, "l2": 0.5, None: 0.0}[self.norm]
         gone = np.full(len(column), _NOTHING)
         blank = _one_hot(self.missing.mark(column, gone, self.elements.n_out, strict))
         return Entries(
             np.concatenate([rows, blank.rows]),
-            np.concatenate([inside.cols, blank.cols]),
+            np.concatenate([cols, blank.cols]),
             np.concatenate([1.0 / sizes**power, blank.values]),
         )
 
@@ -326,17 +339,6 @@ def _owners(column: Column) -> IntArray:
 
 def _flat(column: Column) -> Column:
     return Column(column.name, "text", column.values, np.zeros(len(column.values), bool))
-
-
-def _without_repeats(column: Column) -> Column:
-    """The column with every element at most once per cell."""
-    pairs = dict.fromkeys(zip(_owners(column).tolist(), column.values, strict=True))
-    if len(pairs) == len(column.values):
-        return column
-    owner = np.fromiter((row for row, _ in pairs), np.int64, len(pairs))
-    lengths = np.bincount(owner, minlength=len(column)).astype(np.int64)
-    values = [value for _, value in pairs]
-    return Column(column.name, "sets", values, column.missing, column.absent, lengths)
 
 
 def fit_column(column: Column, options: Options) -> ColumnEncoder:
