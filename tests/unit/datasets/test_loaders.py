@@ -213,6 +213,12 @@ def test_frappe_real():
     assert bundle.X.shape == (288_609, 5_382)
     assert np.bincount(bundle.fields).tolist() == [957, 4082, 7, 7, 2, 3, 2, 9, 80, 233]
     assert sorted(np.unique(bundle.y).tolist()) == [-1, 1]
+    log = (Path(HOME) / "frappe" / "frappe.csv").read_text("utf-8").splitlines()
+    used = {tuple(np.delete(line.split("\t"), 2)) for line in log[1:]}
+    test = bundle.splits["test"][1]
+    rows = test[bundle.y[test] == 1][:500]
+    values = [tuple(name.split("=", 1)[1] for name in names_of(bundle, row)) for row in rows]
+    assert set(values) <= used  # every app that was used stands in the log, under these names
 
 
 @real("criteo")
