@@ -1,3 +1,34 @@
 """Feature interactions on sparse data: factorization machines of any order."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from polyfm.estimators import FMClassifier, FMRegressor
+    from polyfm.exceptions import DivergenceError
+
+# Public names are imported when they are first used: `import polyfm` costs next to nothing.
+_HOMES = {
+    "DivergenceError": "polyfm.exceptions",
+    "FMClassifier": "polyfm.estimators",
+    "FMRegressor": "polyfm.estimators",
+}
+_PACKAGES = ("data", "datasets", "inspection", "kernels", "losses", "penalties", "updates")
+
+__all__ = ["DivergenceError", "FMClassifier", "FMRegressor", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"polyfm.{name}")
+    raise AttributeError(f"module 'polyfm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_PACKAGES])

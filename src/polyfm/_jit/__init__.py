@@ -1,0 +1,41 @@
+"""Everything polyfm knows about compiling: the rest of the library writes plain Python.
+
+``jit`` compiles a function with the library's options and its disk cache, ``generic`` chooses an
+implementation by the type of its first argument, and ``lanes`` is the number type that lets one
+scalar formula run on eight bases at a time.
+"""
+
+from polyfm._jit.cache import compile_count, jit
+from polyfm._jit.dispatch import generic
+from polyfm._jit.lanes import (
+    LANES,
+    absolute,
+    broadcast,
+    horizontal_sum,
+    load,
+    load_like,
+    maximum,
+    minimum,
+    prefetch,
+    square_root,
+    store,
+    where_positive,
+)
+
+__all__ = [
+    "LANES",
+    "absolute",
+    "broadcast",
+    "compile_count",
+    "generic",
+    "horizontal_sum",
+    "jit",
+    "load",
+    "load_like",
+    "maximum",
+    "minimum",
+    "prefetch",
+    "square_root",
+    "store",
+    "where_positive",
+]

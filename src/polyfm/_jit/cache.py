@@ -1,0 +1,107 @@
+"""``jit``: Numba with polyfm's options and a disk cache that follows the package's source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+
+from polyfm._jit import sources
+
+_dispatchers: list[Any] = []
+
+
+def cache_folder() -> pathlib.Path:
+    """Return the folder of compiled code: ``POLYFM_JIT_CACHE``, else the user's cache folder."""
+    chosen = os.environ.get("POLYFM_JIT_CACHE") or os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        return pathlib.Path(chosen)
+    if sys.platform == "win32":
+        base = pathlib.Path(os.environ.get("LOCALAPPDATA", pathlib.Path.home()))
+    elif sys.platform == "darwin":
+        base = pathlib.Path.home() / "Library" / "Caches"
+    else:
+        base = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+    return base / "polyfm" / "jit"
+
+
+def _is_writable(folder: pathlib.Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+class _Locator(_CacheLocator):  # type: ignore[misc]
+    """Keeps compiled code in one folder and judges its age by the package's fingerprint."""
+
+    def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
+        self._file = py_file
+        self._line = py_func.__code__.co_firstlineno
+
+    def get_cache_path(self) -> str:
+        return str(cache_folder())
+
+    def get_source_stamp(self) -> str:
+        return sources.fingerprint()
+
+    def get_disambiguator(self) -> str:
+        return f"{hashlib.sha256(self._file.encode()).hexdigest()[:10]}-{self._line}"
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        return cls(py_func, py_file)
+
+
+class _Impl(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = [_Locator]  # noqa: RUF012 - numba's protocol
+
+    def check_cachable(self, cres: Any) -> bool:
+        # Only functions of this package are cached, and none of them holds a dynamic global.
+        return not cres.lifted
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    _impl_class = _Impl
+
+    def _refresh(self) -> None:
+        # Implementations may be registered after the caller was decorated.
+        self._cache_file._source_stamp = sources.fingerprint()
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        self._refresh()
+        return super()._load_overload(sig, target_context)
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        self._refresh()
+        super()._save_overload(sig, data)
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile ``function`` on first use, without the GIL, cached on disk where a folder allows it.
+
+    Division by zero follows IEEE 754, as in NumPy. With ``NUMBA_DISABLE_JIT=1`` the function is
+    returned as it is.
+    """
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    if config.DISABLE_JIT:
+        return dispatcher
+    if _is_writable(cache_folder()):
+        dispatcher._cache = _Cache(function)
+    _dispatchers.append(dispatcher)
+    return dispatcher
+
+
+def compile_count() -> int:
+    """Return how many signatures this process has compiled itself, cache hits not counted."""
+    return sum(sum(d.stats.cache_misses.values()) for d in _dispatchers)

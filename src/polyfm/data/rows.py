@@ -1,0 +1,91 @@
+"""The rows that solvers see: CSR arrays of one precision, in one canonical form."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+_LARGEST_INT32 = np.iinfo(np.int32).max
+
+
+class Rows(NamedTuple):
+    """Labelled rows: a CSR matrix, targets and weights. All arrays are read-only views."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[Any]
+    values: NDArray[Any]
+    target: NDArray[Any]
+    weight: NDArray[Any]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.indptr) - 1
+
+    @property
+    def longest(self) -> int:
+        """Number of non-zeros of the fullest row."""
+        return int(np.diff(self.indptr).max(initial=0))
+
+    def with_target(self, target: NDArray[Any]) -> Rows:
+        """Return the same rows with other targets."""
+        return self._replace(target=read_only(target.astype(self.values.dtype)))
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a contiguous read-only view.
+
+    Compiled code tells writable arrays from read-only ones; one kind for all inputs means one
+    compilation, and no copy of a caller's read-only buffer.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def canonical_csr(X: Any) -> sp.csr_matrix:
+    """Return ``X`` as CSR with sorted indices, no duplicates and no stored zeros.
+
+    The arrays of ``X`` are shared where they are in that form already and never changed.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_rows, n_features)
+
+    Raises
+    ------
+    ValueError
+        Where index arrays are inconsistent or point outside the matrix.
+    """
+    if not sp.issparse(X):
+        return sp.csr_matrix(X)
+    X = X.tocsr()
+    # A new object: the flags that SciPy keeps on the caller's matrix may be out of date.
+    matrix = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
+    matrix.check_format(full_check=True)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    if matrix.data.size and not matrix.data.all():
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    return matrix
+
+
+def as_rows(
+    X: sp.csr_matrix, target: NDArray[Any] | None = None, weight: NDArray[Any] | None = None
+) -> Rows:
+    """Wrap a canonical CSR matrix, with targets and weights of 1 where none are given."""
+    n_rows, n_features = X.shape
+    narrow = n_features <= _LARGEST_INT32
+    dtype = X.data.dtype
+    given = [np.ones(n_rows) if part is None else part for part in (target, weight)]
+    return Rows(
+        read_only(X.indptr.astype(np.int64, copy=False)),
+        read_only(X.indices.astype(np.int32 if narrow else np.int64, copy=False)),
+        read_only(X.data),
+        *(read_only(part.astype(dtype, copy=False)) for part in given),
+    )

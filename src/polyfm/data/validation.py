@@ -1,0 +1,150 @@
+"""Checks of what users hand to an estimator, with errors that point at the cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+
+from polyfm.data.rows import canonical_csr
+
+_FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
+
+
+def check_matrix(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
+    """Return the features as canonical CSR of single or double precision.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Gets ``n_features_in_`` and ``feature_names_in_``, or is checked against them.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Numbers of any type. float32 stays; everything else but float64 becomes float64.
+    reset : bool
+        Whether this is training data.
+
+    Raises
+    ------
+    ValueError
+        For text, missing and infinite values, with the row and the column of the first; for values
+        whose square would overflow; for indices outside the matrix.
+    """
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse=_FORMATS,
+            accept_large_sparse=True,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
+    except ValueError as error:
+        raise _explained(error) from None
+    matrix = canonical_csr(X)
+    _check_values(matrix, getattr(estimator, "feature_names_in_", None))
+    return matrix
+
+
+def _explained(error: ValueError) -> ValueError:
+    """Add to scikit-learn's message about text what to do with text here."""
+    message = str(error)
+    if "could not convert string" not in message:
+        return error
+    return ValueError(
+        f"{message}. Columns of text or categories have to be encoded first: put "
+        "polyfm.data.OneHotFieldEncoder() before this estimator, for example with make_pipeline."
+    )
+
+
+def _check_values(matrix: sp.csr_matrix, names: NDArray[Any] | None) -> None:
+    values = matrix.data
+    limit = np.sqrt(np.finfo(values.dtype).max) * 1e-3
+    # One pass without a temporary: a NaN fails both comparisons of the extremes.
+    if values.size == 0 or (-limit < values.min() and values.max() < limit):
+        return
+    bad = int(np.flatnonzero(~(np.abs(values) < limit))[0])
+    row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
+    column = int(matrix.indices[bad])
+    label = f"column {column}" if names is None else f"column {names[column]!r}"
+    where = f"in row {row}, {label}"
+    if np.isnan(values[bad]):
+        raise ValueError(
+            f"Input X contains NaN {where}: fill in missing values (SimpleImputer) or encode "
+            "them as a category of their own (polyfm.data.OneHotFieldEncoder)."
+        )
+    if np.isinf(values[bad]):
+        raise ValueError(f"Input X contains infinity {where}: infinite values cannot be learnt.")
+    raise ValueError(
+        f"Input X has the value {values[bad]:.6g} {where}, whose square is too large for "
+        f"{values.dtype}: scale the column down (for example with MaxAbsScaler)."
+    )
+
+
+def check_real_target(y: Any, n_rows: int) -> NDArray[np.float64]:
+    """Return the target of a regression as a vector of doubles.
+
+    Raises
+    ------
+    ValueError
+        Where it is not one finite number per row; the message names the first bad row.
+    """
+    y = check_array(y, ensure_2d=False, ensure_all_finite=False, dtype=None, input_name="y")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = _ravelled(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must be one number per row, got an array of shape {y.shape}.")
+    try:
+        y = y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"y must hold numbers for a regression, got values like {y[0]!r}: unknown label type. "
+            "For classes use a classifier."
+        ) from None
+    check_length("y", len(y), n_rows)
+    bad = np.flatnonzero(~np.isfinite(y))
+    if bad.size:
+        kind = "NaN" if np.isnan(y[bad[0]]) else "infinity"
+        raise ValueError(f"Input y contains {kind} in row {bad[0]}: every target must be finite.")
+    return y
+
+
+def _ravelled(y: NDArray[Any]) -> NDArray[Any]:
+    import warnings
+
+    from sklearn.exceptions import DataConversionWarning
+
+    warnings.warn(
+        "A column-vector y was passed when a 1d array was expected; its only column is used.",
+        DataConversionWarning,
+        stacklevel=4,
+    )
+    return y.ravel()
+
+
+def check_length(name: str, length: int, n_rows: int) -> None:
+    """Raise a ValueError that names the argument whose length differs from the number of rows."""
+    if length != n_rows:
+        raise ValueError(
+            f"Found inconsistent lengths: {name} has {length} entries but X has {n_rows} rows."
+        )
+
+
+def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
+    """Return one finite weight >= 0 per row; 1 where none are given.
+
+    Raises
+    ------
+    ValueError
+        Where a weight is negative or not finite, or the number of weights is wrong.
+    """
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if weight.min(initial=0.0) < 0:
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight`: row {row} has {weight[row]:.6g}."
+        )
+    return weight

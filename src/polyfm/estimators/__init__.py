@@ -1,0 +1,5 @@
+"""scikit-learn estimators."""
+
+from polyfm.estimators.fm import FMClassifier, FMRegressor
+
+__all__ = ["FMClassifier", "FMRegressor"]

@@ -1,0 +1,368 @@
+"""What the estimators of factorized models have in common: fitting, scores, fitted attributes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, check_random_state
+
+from polyfm.data.rows import Rows, as_rows
+from polyfm.data.validation import check_matrix, check_weights
+from polyfm.estimators import _parts
+from polyfm.estimators._exports import Exported, export
+from polyfm.estimators._target import TargetScale
+from polyfm.estimators._transaction import all_or_nothing
+from polyfm.estimators._validation import Held, Labelled, Metric, find_metric, validation_of
+from polyfm.losses import contract as losses
+from polyfm.losses.evaluate import mean_loss
+from polyfm.models.layout import Layout
+from polyfm.progress import Progress
+from polyfm.solvers.stochastic import StochasticLearner
+from polyfm.solvers.training import Training
+
+_ROWS_FOR_EARLY_STOPPING = 10_000
+
+
+class BaseFM(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators whose model is a bias, a linear term and a sum of kernels."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+            Features, numbers of any type in any scipy format.
+        y : array of shape (n_rows,)
+            Targets.
+        sample_weight : array of shape (n_rows,), optional
+            Weights >= 0 of the rows' losses. Rows of weight 0 are left out.
+        X_val, y_val, sample_weight_val : optional
+            Rows to judge each epoch by, instead of a share of the training rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For input that cannot be learnt from; the message names the argument and the place.
+        DivergenceError
+            When predictions become infinite; the message names the epoch and what to do. The
+            estimator is then as it was before.
+        KeyboardInterrupt
+            On Ctrl-C, within a second. An estimator that was fitted before stays as it was; one
+            that was not keeps what it has learnt so far.
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val, sample_weight_val)  # type: ignore[no-any-return]
+
+    @all_or_nothing
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, sample_weight_val: Any
+    ) -> Self:
+        _parts.check_parameters(self)
+        loss = _parts.find_loss(self)
+        metric = find_metric(self._scoring, loss, self._metrics)
+        warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
+        rows = self._check_labelled(X, y, sample_weight, reset=not warm)
+        self._check_loss(loss, rows.targets)
+        held = self._hold_out(rows, X_val, y_val, sample_weight_val)
+        if not warm:
+            self._create(loss, held.train, streaming=False)
+        else:
+            # Learners change in place: spare those that are kept if this fails.
+            self._learners = [learner.copy() for learner in self._learners]
+        self._train(loss, metric, held, fitted_before=warm)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from some more rows, each once and in their order.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+            Features.
+        y : array of shape (n_rows,)
+            Targets.
+        sample_weight : array of shape (n_rows,), optional
+            Weights >= 0. Rows of weight 0 change nothing, not even a counter.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For input that cannot be learnt from. The estimator is then as it was before.
+        DivergenceError
+            When predictions become infinite. The estimator is then as it was before.
+
+        Notes
+        -----
+        What the parameters leave to the data ("auto", the scale of the target, the units of the
+        columns) is read off the first batch.
+        """
+        return self._partial_fit(X, y, sample_weight)  # type: ignore[no-any-return]
+
+    @all_or_nothing
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        _parts.check_parameters(self)
+        loss = _parts.find_loss(self)
+        first = not self.__sklearn_is_fitted__()
+        rows = self._check_labelled(X, y, sample_weight, reset=first, streaming=True)
+        self._check_loss(loss, rows.targets)
+        if len(rows.weight) == 0:
+            return self
+        if first:
+            self._create(loss, rows, streaming=True)
+        for learner, part in zip(self._learners, self._solver_rows(rows), strict=True):
+            learner.learn_safely(part)
+        self.t_ = self._learners[0].n_visits
+        return self
+
+    def _create(self, loss: Any, rows: Labelled, *, streaming: bool) -> None:
+        """Make fresh learners, one per column of targets."""
+        layout = _parts.find_layout(self)
+        matrix, targets, weight = rows
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self._scale = TargetScale.of(loss, targets[:, 0], weight, bool(self.fit_intercept))
+        settings = _parts.find_settings(
+            self,
+            self._scale.scaled(loss),
+            layout,
+            n_rows=matrix.shape[0],
+            n_nonzeros=matrix.nnz,
+            seed=seed,
+        )
+        self._learners = [
+            StochasticLearner.create(
+                layout,
+                replace(settings, seed=seed + k),
+                n_features=matrix.shape[1],
+                bias=self._start_bias(loss, layout, targets[:, k], weight),
+                units=streaming or bool(np.any(np.abs(matrix.data) != 1)),
+                dtype=matrix.dtype,
+            )
+            for k in range(targets.shape[1])
+        ]
+        self.history_: dict[str, list[float]] = {}
+        self._layout = layout
+
+    def _start_bias(
+        self, loss: Any, layout: Layout, target: NDArray[np.float64], weight: NDArray[np.float64]
+    ) -> float:
+        if not self.fit_intercept:
+            return 0.0
+        bias = 0.0 if self._scale.applies else losses.best_constant(loss, target, weight)
+        # A kernel without degrees starts at 1 in every basis.
+        return float(bias) - (layout.rank if 0 in layout.columns else 0)
+
+    def _solver_rows(self, rows: Labelled) -> list[Rows]:
+        """Wrap rows for the solver, once per learner, targets in its unit."""
+        shared = as_rows(rows.matrix.astype(self._dtype, copy=False), None, rows.weight)
+        scaled = self._scale.to_scaled(rows.targets)
+        return [shared.with_target(scaled[:, k]) for k in range(scaled.shape[1])]
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        return self._learners[0].model.parameters.linear.dtype
+
+    def _hold_out(self, rows: Labelled, X_val: Any, y_val: Any, sample_weight_val: Any) -> Held:
+        """Split off, or check, the rows that judge each epoch."""
+        if (X_val is None) != (y_val is None):
+            missing = "y_val" if y_val is None else "X_val"
+            raise ValueError(f"X_val and y_val go together, but {missing} was not given.")
+        if X_val is not None:
+            return Held(rows, self._check_labelled(X_val, y_val, sample_weight_val, reset=False))
+        wanted = self.early_stopping
+        if wanted == "auto":
+            wanted = len(rows.weight) >= _ROWS_FOR_EARLY_STOPPING
+        if not wanted:
+            return Held(rows)
+        random = check_random_state(self.random_state)
+        fraction = float(self.validation_fraction)
+        return Held.split(rows, fraction, random, self._labels_to_stratify(rows.targets))
+
+    def _train(self, loss: Any, metric: Metric, held: Held, *, fitted_before: bool) -> None:
+        rows = self._solver_rows(held.train)
+        for learner, part in zip(self._learners, rows, strict=True):
+            learner.set_rows(part)
+        validation = None
+        if held.validation is not None:
+            validation = validation_of(
+                self._scoring, metric, held.validation, self._raw_scores_of,
+                lambda raw: losses.inverse_link(loss, raw),
+            )  # fmt: skip
+        training = Training(
+            self._learners,
+            rows,
+            null_losses=[
+                _null_loss(learner.settings.loss, part)
+                for learner, part in zip(self._learners, rows, strict=True)
+            ],
+            loss_unit=self._scale.loss_unit(loss),
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            n_iter_no_change=int(self.n_iter_no_change),
+            shuffle=bool(self.shuffle),
+            validation=validation,
+            stop_early=bool(self.early_stopping),
+            progress=Progress(int(self.verbose)),
+            history={name: list(values) for name, values in self.history_.items()},
+        )
+        try:
+            training.run()
+        except KeyboardInterrupt:
+            if not fitted_before:
+                self._adopt(training)
+                self._kept = dict(self.__dict__)
+            raise
+        self._adopt(training)
+
+    def _adopt(self, training: Training) -> None:
+        self.history_ = training.history
+        self.n_iter_ = training.n_epochs
+        self.best_iteration_ = training.best_epoch
+        self.best_score_ = training.best_score
+        self.t_ = self._learners[0].n_visits
+
+    def _raw_scores(self, X: Any) -> NDArray[Any]:
+        """Return the raw predictions in the target's unit, one column per learner."""
+        self._check_is_fitted()
+        return self._raw_scores_of(check_matrix(self, X, reset=False))
+
+    def _raw_scores_of(self, matrix: sp.csr_matrix) -> NDArray[Any]:
+        rows = as_rows(matrix.astype(self._dtype, copy=False))
+        n_jobs = _parts.n_threads(self.n_jobs)
+        scores = [learner.model.scores(rows, n_jobs) for learner in self._learners]
+        return self._scale.from_scaled(np.stack(scores, axis=1))
+
+    def _check_labelled(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, streaming: bool = False
+    ) -> Labelled:
+        """Check labelled rows and leave out those of weight 0.
+
+        Raises
+        ------
+        ValueError
+            When no row is left and there should be one.
+        """
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        matrix = check_matrix(self, X, reset=reset)
+        weight = check_weights(sample_weight, matrix)
+        targets, class_weight = self._check_targets(
+            y, matrix.shape[0], weight, reset=reset, streaming=streaming
+        )
+        if not weight.all():
+            kept = np.flatnonzero(weight)
+            matrix, targets, class_weight = matrix[kept], targets[kept], class_weight[kept]
+            if len(kept) == 0 and not streaming:
+                raise ValueError("sample_weight is 0 for every row: there is nothing to learn.")
+        return Labelled(matrix, targets, class_weight)
+
+    @abstractmethod
+    def _check_targets(
+        self, y: Any, n_rows: int, weight: NDArray[np.float64], *, reset: bool, streaming: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return targets as solvers see them, (n_rows, n_learners), and the rows' weights."""
+
+    @abstractmethod
+    def _check_loss(self, loss: Any, targets: NDArray[np.float64]) -> None:
+        """Raise a ValueError for a loss that does not fit the task or the targets."""
+
+    @property
+    def _scoring(self) -> str:
+        return "loss" if self.scoring is None else str(self.scoring)
+
+    @property
+    @abstractmethod
+    def _metrics(self) -> dict[str, Metric]:
+        """The metrics that fit the task, besides the loss."""
+
+    def _labels_to_stratify(self, targets: NDArray[np.float64]) -> NDArray[Any] | None:
+        """Return the labels by which a split is stratified, or None."""
+        return None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_learners")
+
+    def _check_is_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit or partial_fit "
+                "before this method."
+            )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def _exported(self) -> Exported:
+        if not self.__sklearn_is_fitted__():
+            # So that hasattr answers False, as for any attribute that fit will set.
+            raise AttributeError(f"{type(self).__name__} has no fitted attributes before fit.")
+        return export(self._learners, self._layout, self._scale, bool(self.fit_weights))
+
+    @property
+    def intercept_(self) -> Any:
+        """Bias: a float, or an array of shape (n_classes,)."""
+        return self._exported.intercept
+
+    @property
+    def coef_(self) -> NDArray[Any]:
+        """Linear weights, (n_features,) or (n_classes, n_features)."""
+        return self._exported.coef
+
+    @property
+    def factors_(self) -> dict[int, NDArray[Any]]:
+        """Factors by degree, (n_features, rank) or (n_classes, n_features, rank) each.
+
+        The key is the degree; the highest one where a matrix serves several degrees, and 0 for the
+        all-subsets kernel.
+        """
+        return self._exported.factors
+
+    @property
+    def dummy_factors_(self) -> dict[int, NDArray[Any]]:
+        """Factors of the dummy features, (n_dummies, rank), by degree; see ``fit_lower``."""
+        return self._exported.dummy_factors
+
+    @property
+    def weights_(self) -> dict[int, NDArray[Any]]:
+        """Weights lambda of the bases, (rank,), by degree as in ``factors_``."""
+        return self._exported.weights
+
+    @property
+    def degree_weights_(self) -> NDArray[Any]:
+        """Weights theta of the degrees 1 to ``order``, (order,); 0 where a degree has no part."""
+        return self._exported.degree_weights
+
+
+def _null_loss(loss: Any, rows: Rows) -> float:
+    target, weight = rows.target.astype(np.float64), rows.weight.astype(np.float64)
+    constant = losses.best_constant(loss, target, weight)
+    total = mean_loss(loss, target, np.full(len(target), constant), weight)
+    return total * float(weight.mean())

@@ -1,0 +1,179 @@
+"""From an estimator's parameters to the specs and settings that solvers understand."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import cpu_count
+
+from polyfm._registry import find_spec, named_specs
+from polyfm.kernels import ANOVA
+from polyfm.kernels import contract as kernels
+from polyfm.losses import contract as losses
+from polyfm.models.layout import Layout, lay_out
+from polyfm.penalties import L2, Box, ElasticNet
+from polyfm.solvers._epoch import Penalties, Switches
+from polyfm.solvers.stochastic import Settings
+from polyfm.updates import SGD, AdaGrad
+from polyfm.updates import contract as updates
+
+_INHOMOGENEOUS = "inhomogeneous-anova"
+_SPREAD = 0.005
+"""Standard deviation of the interaction term at the start, in units of the target's."""
+_SPREAD_ALL_SUBSETS = 0.3
+_AUTO_BETA = 2.0
+
+
+def check_parameters(estimator: Any) -> None:
+    """Raise a ValueError or TypeError that names the first parameter with an impossible value."""
+    p = estimator
+    for name in ("order", "max_iter", "n_iter_no_change"):
+        _check_number(p, name, Integral, least=1)
+    _check_number(p, "rank", Integral, least=0)
+    _check_number(p, "alpha", Real, least=0)
+    _check_number(p, "learning_rate", Real, above=0)
+    for name in ("tol", "power_t", "verbose"):
+        _check_number(p, name, Real, least=0)
+    _check_number(p, "l1_ratio", Real, least=0, most=1)
+    _check_number(p, "validation_fraction", Real, above=0, below=1)
+    if p.beta != "auto":
+        _check_number(p, "beta", Real, least=0)
+    if p.init_scale != "auto":
+        _check_number(p, "init_scale", Real, above=0)
+    _check_choice(p, "fit_lower", ("explicit", "augment", None))
+    _check_choice(p, "penalty", ("l2", "l1", "elasticnet"))
+    _check_choice(p, "schedule", ("constant", "invscaling", "optimal"))
+    if not isinstance(p.early_stopping, bool | np.bool_) and p.early_stopping != "auto":
+        raise ValueError(
+            f"early_stopping must be True, False or 'auto', got {p.early_stopping!r}."
+        )
+
+
+def _check_number(
+    estimator: Any,
+    name: str,
+    kind: type,
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> None:
+    value = getattr(estimator, name)
+    word = "an integer" if kind is Integral else "a number"
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(f"{name} must be {word}, got {value!r}.")
+    if not (least <= value <= most and above < value < below and math.isfinite(value)):
+        lower = f">= {least:g}" if above == -math.inf else f"> {above:g}"
+        upper = f" and <= {most:g}" if most < math.inf else ""
+        upper = f" and < {below:g}" if below < math.inf else upper
+        raise ValueError(f"{name} must be finite, {lower}{upper}, got {value!r}.")
+
+
+def _check_choice(estimator: Any, name: str, choices: tuple[Any, ...]) -> None:
+    value = getattr(estimator, name)
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Resolve ``n_jobs`` as joblib does: None is 1, -1 all cores."""
+    if n_jobs is None:
+        return 1
+    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be None, a positive number or -1, got {n_jobs!r}.")
+    return int(n_jobs) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))
+
+
+def find_loss(estimator: Any) -> Any:
+    """Return the loss spec the estimator asks for."""
+    return find_spec(estimator.loss, named_specs("polyfm.losses"), "loss", losses.value)
+
+
+def find_layout(estimator: Any) -> Layout:
+    """Return the layout of the bases the estimator asks for."""
+    known = {**named_specs("polyfm.kernels", "-"), _INHOMOGENEOUS: ANOVA}
+    kernel = find_spec(estimator.kernel, known, "kernel", kernels.absorb)
+    return lay_out(
+        kernel,
+        int(estimator.order),
+        int(estimator.rank),
+        lower=estimator.fit_lower,
+        linear=bool(estimator.fit_linear),
+        inhomogeneous=estimator.kernel == _INHOMOGENEOUS,
+    )
+
+
+def find_settings(
+    estimator: Any, loss: Any, layout: Layout, *, n_rows: int, n_nonzeros: int, seed: int
+) -> Settings:
+    """Return what the stochastic solver needs.
+
+    The more non-zeros meet in a row, the stronger the automatic penalty and the more cautious the
+    start and the first steps.
+    """
+    n_terms = max(n_nonzeros / n_rows + layout.n_dummies, 1.0)
+    rank = max(int(estimator.rank), 1)
+    beta = estimator.beta
+    if beta == "auto":
+        beta = _AUTO_BETA * math.sqrt(rank * n_terms)
+    m = layout.degrees.shape[0]
+    first = int(np.argmax(layout.degrees.any(axis=1))) if layout.rank and m else m
+    learns_theta = bool(estimator.fit_weights) and estimator.kernel == _INHOMOGENEOUS
+    learns_weights = bool(estimator.fit_weights) and estimator.kernel != _INHOMOGENEOUS
+    return Settings(
+        loss=loss,
+        rule=_rule(estimator, n_terms, n_rows),
+        penalties=Penalties(
+            bias=L2(0.0),
+            linear=_penalty(estimator, float(estimator.alpha)),
+            factors=_penalty(estimator, float(beta)),
+            # The scale of a basis belongs to its factors, which are penalised.
+            weights=Box(1.0),
+            theta=L2(float(beta)),
+        ),
+        switches=Switches(
+            bool(estimator.fit_intercept),
+            bool(estimator.fit_linear),
+            learns_weights,
+            # The first degree's weight is fixed: a common factor of all belongs to the table.
+            first + 1 if learns_theta else m,
+        ),
+        start_scales=_start_scales(estimator, layout, n_terms),
+        seed=seed,
+        n_jobs=n_threads(estimator.n_jobs),
+    )
+
+
+def _penalty(estimator: Any, strength: float) -> Any:
+    if estimator.penalty == "l2":
+        return L2(strength)
+    ratio = 1.0 if estimator.penalty == "l1" else float(estimator.l1_ratio)
+    return ElasticNet(strength * ratio, strength * (1.0 - ratio))
+
+
+def _rule(estimator: Any, n_terms: float, n_rows: int) -> Any:
+    rate = float(estimator.learning_rate)
+    if estimator.solver == "adagrad":
+        return AdaGrad(rate, n_terms)
+    if estimator.solver == "sgd":
+        if estimator.schedule == "constant":
+            return SGD(rate, 0.0, 0.0)
+        if estimator.schedule == "invscaling":
+            return SGD(rate, 1.0, float(estimator.power_t))
+        # The step of a strongly convex problem: the penalty's curvature per row is alpha / n.
+        return SGD(rate, rate * float(estimator.alpha) / n_rows, 1.0)
+    return find_spec(
+        estimator.solver, named_specs("polyfm.updates", ""), "solver", updates.step
+    )
+
+
+def _start_scales(estimator: Any, layout: Layout, n_terms: float) -> Any:
+    if estimator.init_scale != "auto":
+        return np.full(layout.rank, float(estimator.init_scale))
+    if kernels.n_degree_weights(layout.kernel) == 0:
+        return np.full(layout.rank, _SPREAD_ALL_SUBSETS / math.sqrt(n_terms * max(layout.rank, 1)))
+    return layout.start_scales(n_terms, _SPREAD)

@@ -1,0 +1,141 @@
+"""The rows that judge each epoch, and the metrics they are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+
+from polyfm.losses.evaluate import mean_loss
+from polyfm.solvers.training import Validation
+
+
+class Labelled(NamedTuple):
+    """Checked rows: canonical CSR, targets (n_rows, n_learners), weights."""
+
+    matrix: sp.csr_matrix
+    targets: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Held:
+    """Training rows and, where there are any, validation rows."""
+
+    train: Labelled
+    validation: Labelled | None = None
+
+    @classmethod
+    def split(
+        cls, rows: Labelled, fraction: float, random: RandomState, stratify: NDArray[Any] | None
+    ) -> Held:
+        """Hold out a random share of the rows.
+
+        Raises
+        ------
+        ValueError
+            When there are too few rows for the share.
+        """
+        counts = np.unique(stratify, return_counts=True)[1] if stratify is not None else [0]
+        parts = train_test_split(
+            np.arange(rows.matrix.shape[0]),
+            test_size=fraction,
+            random_state=random,
+            # A class with a single row cannot be on both sides.
+            stratify=stratify if np.min(counts) >= 2 else None,
+        )
+        train, held = (
+            Labelled(rows.matrix[part], rows.targets[part], rows.weight[part])
+            for part in map(np.sort, parts)
+        )
+        return cls(train, held)
+
+
+class Metric(NamedTuple):
+    """A function of targets, raw predictions and weights, and its direction."""
+
+    value: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], float]
+    maximize: bool
+
+
+def _auc(y: NDArray[Any], raw: NDArray[Any], weight: NDArray[Any]) -> float:
+    return float(roc_auc_score(y[:, 0] > 0, raw[:, 0], sample_weight=weight))
+
+
+def _accuracy(y: NDArray[Any], raw: NDArray[Any], weight: NDArray[Any]) -> float:
+    right = (raw[:, 0] > 0) == (y[:, 0] > 0)
+    if y.shape[1] > 1:
+        right = raw.argmax(axis=1) == y.argmax(axis=1)
+    return float(np.average(right, weights=weight))
+
+
+def _rmse(y: NDArray[Any], raw: NDArray[Any], weight: NDArray[Any]) -> float:
+    return float(np.sqrt(np.average((y[:, 0] - raw[:, 0]) ** 2, weights=weight)))
+
+
+def _mae(y: NDArray[Any], raw: NDArray[Any], weight: NDArray[Any]) -> float:
+    return float(np.average(np.abs(y[:, 0] - raw[:, 0]), weights=weight))
+
+
+CLASSIFICATION_METRICS = {"roc_auc": Metric(_auc, True), "accuracy": Metric(_accuracy, True)}
+REGRESSION_METRICS = {"rmse": Metric(_rmse, False), "mae": Metric(_mae, False)}
+
+
+def _loss_metric(loss: Any) -> Metric:
+    def total(y: NDArray[Any], raw: NDArray[Any], weight: NDArray[Any]) -> float:
+        return sum(mean_loss(loss, y[:, k], raw[:, k], weight) for k in range(y.shape[1]))
+
+    return Metric(total, False)
+
+
+def find_metric(name: str, loss: Any, known: dict[str, Metric]) -> Metric:
+    """Return the metric that ``scoring`` names.
+
+    Raises
+    ------
+    ValueError
+        For a name that is unknown or does not fit the task.
+    """
+    known = {"loss": _loss_metric(loss), **known}
+    if name not in known:
+        names = ", ".join(repr(n) for n in sorted(known))
+        raise ValueError(f"scoring={name!r} is not known here; choose one of {names}.")
+    return known[name]
+
+
+def validation_of(
+    name: str,
+    metric: Metric,
+    rows: Labelled,
+    scores: Callable[[sp.csr_matrix], NDArray[Any]],
+    inverse_link: Callable[[NDArray[Any]], NDArray[Any]],
+) -> Validation:
+    """Judge what ``scores`` predicts for ``rows`` by a metric.
+
+    Raises
+    ------
+    ValueError
+        When the AUC is asked for and the rows are of one class.
+    """
+    if name == "roc_auc" and (
+        rows.targets.shape[1] > 1 or len(np.unique(rows.targets[rows.weight > 0])) < 2
+    ):
+        raise ValueError(
+            "scoring='roc_auc' needs validation rows of exactly two classes: the AUC of "
+            f"{'several' if rows.targets.shape[1] > 1 else 'a single'} class is undefined."
+        )
+
+    def judge() -> float:
+        raw = scores(rows.matrix).astype(np.float64)
+        if name in REGRESSION_METRICS:
+            raw = inverse_link(raw)
+        return metric.value(rows.targets, raw, rows.weight)
+
+    return Validation(name, judge, metric.maximize)

@@ -1,0 +1,212 @@
+"""The factorized model: bias, linear term and a sum of weighted kernels over the rows of a table."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from polyfm._jit import LANES, horizontal_sum, jit, load, prefetch, store
+from polyfm.data.rows import Rows
+from polyfm.kernels import contract
+from polyfm.kernels.rows import fold, places
+
+_CACHE_LINE = 64
+
+
+class Parameters(NamedTuple):
+    """All numbers of a model, as compiled code sees them.
+
+    *Planes* are what the update rule keeps for a coordinate, the weight first; a model that only
+    predicts has one plane. ``d`` features, ``r`` dummy features, ``k`` bases, ``m`` degrees.
+    """
+
+    bias: NDArray[Any]
+    """(planes, 1)."""
+    linear: NDArray[Any]
+    """(d, planes + extras): weight, other planes, and while learning also the number of rows seen
+    with the feature and, in the last column if there is one more, the unit of its weights."""
+    table: NDArray[Any]
+    """(d + r, planes, k): one row of factors per feature, those of the dummy features last."""
+    weights: NDArray[Any]
+    """(planes, k): lambda, the weight of each basis."""
+    theta: NDArray[Any]
+    """(planes, m): weight of each degree."""
+    degrees: NDArray[Any]
+    """(m, k): 1 where a basis takes part in a degree."""
+
+
+class Plan(NamedTuple):
+    """How compiled code walks through the bases."""
+
+    chunks: NDArray[np.int64]
+    """(n, 3): highest degree, first column and number of columns of up to eight bases each."""
+    n_dummies: int
+
+
+@dataclass(frozen=True)
+class Factorized:
+    r"""A factorized model.
+
+    .. math:: f(x) = b + \langle w, x \rangle + \sum_s \lambda_s K(p_s, [1, \dots, 1, x])
+
+    Parameters
+    ----------
+    kernel : NamedTuple
+        A spec of :mod:`polyfm.kernels`.
+    columns : dict of int to slice
+        The columns of the table that belong to each degree; one entry with key 0 where bases are
+        not bound to one degree.
+    parameters : Parameters
+        The numbers.
+    n_dummies : int
+        Number of dummy features, r.
+    """
+
+    kernel: Any
+    columns: dict[int, slice]
+    parameters: Parameters
+    n_dummies: int = 0
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, d."""
+        return int(self.parameters.linear.shape[0])
+
+    @property
+    def rank(self) -> int:
+        """Number of bases over all degrees, k."""
+        return int(self.parameters.table.shape[2])
+
+    @property
+    def plan(self) -> Plan:
+        """The walk through the bases, at most eight at a time."""
+        degrees = self.parameters.degrees
+        chunks = [
+            (_highest_degree(degrees[:, c : c + LANES]), c, min(LANES, self.rank - c))
+            for c in range(0, self.rank, LANES)
+        ]
+        return Plan(np.array(chunks, dtype=np.int64).reshape(-1, 3), self.n_dummies)
+
+    def work_cells(self, longest_row: int) -> NDArray[Any]:
+        """Allocate cells for rows of up to ``longest_row`` non-zeros."""
+        per_chunk = (longest_row + self.n_dummies + 1) * contract.n_cells(self.kernel)
+        n_chunks = -(-self.rank // LANES)
+        m = self.parameters.degrees.shape[0]
+        room = n_chunks * (per_chunk + m) + contract.n_cells(self.kernel) + 1
+        return aligned_zeros((room * LANES,), self.parameters.table.dtype)
+
+    def scores(self, rows: Rows, n_jobs: int = 1) -> NDArray[Any]:
+        """Return f(x) of every row, in the model's precision."""
+        out = np.empty(rows.n_rows, dtype=self.parameters.table.dtype)
+        longest, plan = rows.longest, self.plan
+
+        def score(first: int, last: int) -> None:
+            cells = self.work_cells(longest)
+            score_rows(
+                self.kernel, self.parameters, plan, rows.indptr[first : last + 1],
+                rows.indices, rows.values, cells, out[first:last],
+            )  # fmt: skip
+
+        bounds = np.linspace(0, rows.n_rows, n_jobs + 1).astype(np.int64)
+        if n_jobs == 1:
+            score(0, rows.n_rows)
+        else:
+            with ThreadPoolExecutor(n_jobs) as pool:
+                list(pool.map(score, bounds[:-1], bounds[1:]))
+        return out
+
+    def weights_only(self) -> Factorized:
+        """Return a copy that holds one plane: what prediction needs and no more."""
+        p = self.parameters
+        return replace(
+            self,
+            parameters=Parameters(
+                p.bias[:1].copy(),
+                p.linear[:, :1].copy(),
+                np.ascontiguousarray(p.table[:, :1]),
+                p.weights[:1].copy(),
+                p.theta[:1].copy(),
+                p.degrees,
+            ),
+        )
+
+
+def _highest_degree(degrees: NDArray[Any]) -> int:
+    used = np.flatnonzero(degrees.any(axis=1))
+    return int(used[-1]) + 1 if used.size else 1
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return zeros whose first number starts a cache line: rows then share no line needlessly."""
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + _CACHE_LINE, dtype=np.uint8)
+    first = -memory.ctypes.data % _CACHE_LINE
+    return memory[first : first + size].view(dtype).reshape(shape)
+
+
+@jit
+def load_degree_weights(parameters, chunks, cells):
+    """Copy theta into the first cells: m for each chunk of bases."""
+    m, rank = parameters.degrees.shape
+    for c in range(chunks.shape[0]):
+        for t in range(m):
+            taking_part = load(parameters.degrees, t * rank + chunks[c, 1], chunks[c, 2])
+            store(cells, (c * m + t) * LANES, LANES, taking_part * parameters.theta[0, t])
+
+
+@jit
+def score_row(kernel, parameters, plan, indices, values, cells):
+    """Return f(x) of one row and leave the state of every chunk of bases in the cells."""
+    linear = parameters.linear
+    score = parameters.bias[0, 0]
+    for t in range(indices.size):
+        score += linear[indices[t], 0] * values[t]
+    chunks = plan.chunks
+    m = parameters.degrees.shape[0]
+    at = first_state(kernel, parameters, chunks)
+    for c in range(chunks.shape[0]):
+        local = contract.at_degree(kernel, chunks[c, 0])
+        column, count = chunks[c, 1], chunks[c, 2]
+        last = fold(
+            local, parameters.table, column, count, plan.n_dummies, indices, values, cells, at
+        )
+        kernels = contract.value(local, cells, last, c * m)
+        score += horizontal_sum(kernels * load(parameters.weights, column, count))
+        at += places(local, plan.n_dummies + indices.size)
+    return score
+
+
+@jit
+def first_state(kernel, parameters, chunks):
+    """Return the place where the state of the first chunk starts: after weights and adjoint."""
+    return chunks.shape[0] * parameters.degrees.shape[0] + contract.n_cells(kernel)
+
+
+@jit
+def prefetch_parameters(parameters, indices, first, last):
+    """Ask for the parameters of one row's features, which are scattered over memory."""
+    linear, table = parameters.linear, parameters.table
+    row_size = table.shape[1] * table.shape[2]
+    line = _CACHE_LINE // table.itemsize
+    for t in range(first, last):
+        j = indices[t]
+        prefetch(linear, j * linear.shape[1])
+        for k in range(0, row_size, line):
+            prefetch(table, j * row_size + k)
+
+
+@jit
+def score_rows(kernel, parameters, plan, indptr, indices, values, cells, out):
+    """Write f(x) of all rows of a CSR matrix into ``out``."""
+    load_degree_weights(parameters, plan.chunks, cells)
+    for i in range(out.size):
+        if i + 1 < out.size:
+            prefetch_parameters(parameters, indices, indptr[i + 1], indptr[i + 2])
+        first, last = indptr[i], indptr[i + 1]
+        out[i] = score_row(
+            kernel, parameters, plan, indices[first:last], values[first:last], cells
+        )

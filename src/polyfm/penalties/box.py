@@ -1,0 +1,32 @@
+"""Bounds on a coordinate."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from polyfm._jit import absolute, maximum, minimum
+from polyfm.penalties import contract
+
+
+class Box(NamedTuple):
+    r"""Indicator of an interval: 0 where :math:`|v| \le b`, infinity elsewhere.
+
+    Parameters
+    ----------
+    bound : float
+        b > 0.
+    """
+
+    bound: float = 1.0
+
+
+@contract.value.implements(Box)
+def _value(penalty, v):
+    return np.where(absolute(v) <= penalty.bound, 0.0, np.inf)
+
+
+@contract.prox.implements(Box)
+def _prox(penalty, v, step):
+    return minimum(maximum(v, -penalty.bound), penalty.bound)

@@ -1,0 +1,21 @@
+"""What a penalty is: a function of single coordinates with a proximal operator.
+
+A new penalty is a ``NamedTuple`` and one implementation of each generic function of this file.
+The numbers are scalars or lanes (:mod:`polyfm._jit.lanes`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyfm._jit import generic
+
+
+@generic
+def value(penalty: Any, v: Any) -> Any:
+    """Return the penalty of the coordinate ``v``; NumPy arrays are taken element by element."""
+
+
+@generic
+def prox(penalty: Any, v: Any, step: Any) -> Any:
+    """Return the proximal operator, argmin_u penalty(u) + (u - v)^2 / (2 step), for step >= 0."""

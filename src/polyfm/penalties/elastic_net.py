@@ -1,0 +1,33 @@
+"""Ridge, lasso and what lies between."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from polyfm._jit import absolute, maximum, minimum
+from polyfm.penalties import contract
+
+
+class ElasticNet(NamedTuple):
+    r"""Elastic-net penalty, :math:`\lambda_1 |v| + \frac12 \lambda_2 v^2`.
+
+    Parameters
+    ----------
+    l1, l2 : float
+        Strengths of the two parts, >= 0.
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+
+
+@contract.value.implements(ElasticNet)
+def _value(penalty, v):
+    return absolute(v) * penalty.l1 + v * v * (0.5 * penalty.l2)
+
+
+@contract.prox.implements(ElasticNet)
+def _prox(penalty, v, step):
+    threshold = step * penalty.l1
+    shrunk = maximum(v - threshold, 0.0) + minimum(v + threshold, 0.0)
+    return shrunk / (step * penalty.l2 + 1.0)

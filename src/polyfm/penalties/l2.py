@@ -1,0 +1,29 @@
+"""Ridge penalty."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from polyfm.penalties import contract
+
+
+class L2(NamedTuple):
+    r"""Ridge penalty, :math:`\frac12 \lambda v^2`.
+
+    Parameters
+    ----------
+    strength : float
+        :math:`\lambda \ge 0`.
+    """
+
+    strength: float = 0.0
+
+
+@contract.value.implements(L2)
+def _value(penalty, v):
+    return v * v * (0.5 * penalty.strength)
+
+
+@contract.prox.implements(L2)
+def _prox(penalty, v, step):
+    return v / (step * penalty.strength + 1.0)

@@ -1,0 +1,46 @@
+"""What stochastic learning has to know of each column: how often it is seen and how large it is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polyfm._jit import jit
+
+
+@jit
+def distinct(indices, mark):
+    """Return the distinct column numbers, in the order of their first use.
+
+    ``mark`` holds one byte of 0 for each column, and does so again afterwards.
+    """
+    found = np.empty(min(indices.size, mark.size), dtype=np.int64)
+    n = 0
+    for t in range(indices.size):
+        j = indices[t]
+        if mark[j] == 0:
+            mark[j] = 1
+            found[n] = j
+            n += 1
+    for i in range(n):
+        mark[found[i]] = 0
+    return found[:n].copy()
+
+
+@jit
+def count_visits(indices, linear, column):
+    """Add the number of times that each column occurs to a column of the linear records."""
+    for t in range(indices.size):
+        linear[indices[t], column] += 1.0
+
+
+@jit
+def measure_units(indices, values, linear, column, features):
+    """Set one over the root mean square of the non-zeros as the unit of some columns."""
+    n = np.zeros(linear.shape[0])
+    total = np.zeros(linear.shape[0])
+    for t in range(indices.size):
+        n[indices[t]] += 1.0
+        total[indices[t]] += np.float64(values[t]) * np.float64(values[t])
+    for i in range(features.size):
+        j = features[i]
+        linear[j, column] = np.sqrt(n[j] / total[j])

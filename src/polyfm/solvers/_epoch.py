@@ -1,0 +1,204 @@
+"""The compiled heart of stochastic learning: one pass over some rows, for every update rule."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyfm._jit import horizontal_sum, jit, load, prefetch
+from polyfm.kernels import contract as kernels
+from polyfm.kernels.rows import places
+from polyfm.losses import contract as losses
+from polyfm.models.factorized import (
+    first_state,
+    load_degree_weights,
+    prefetch_parameters,
+    score_row,
+)
+from polyfm.updates import contract as updates
+
+_LINE_OF_INDICES = 16
+_PREFETCHED_LINES = 8
+
+
+class Penalties(NamedTuple):
+    """Penalty specs of the kinds of parameters."""
+
+    bias: Any
+    linear: Any
+    factors: Any
+    weights: Any
+    theta: Any
+
+
+class Switches(NamedTuple):
+    """What is learnt besides the table."""
+
+    bias: bool
+    linear: bool
+    weights: bool
+    theta_from: int
+    """Index of the first degree weight that is learnt; the number of degrees if none is."""
+
+
+@jit
+def learn_rows(
+    kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells
+):
+    """Visit the rows named by ``order``; stop before the first whose gradient is not finite.
+
+    Returns the number of rows learnt and the sum of their weighted losses, each before its update.
+    ``t`` is the number of rows visited before; ``share`` is the share of its penalty that a
+    parameter pays at a visit which every row visits. A feature's parameters pay the same in all,
+    in as many shares as there are rows with the feature.
+    """
+    load_degree_weights(parameters, plan.chunks, cells)
+    loss_sum = 0.0
+    for i in range(order.size):
+        _look_ahead(parameters, rows, order, i)
+        row = order[i]
+        first, last = rows.indptr[row], rows.indptr[row + 1]
+        indices, values = rows.indices[first:last], rows.values[first:last]
+        score = score_row(kernel, parameters, plan, indices, values, cells)
+        target, weight = rows.target[row], rows.weight[row]
+        g = weight * losses.gradient(loss, target, score)
+        if not np.isfinite(g):
+            return i, loss_sum
+        loss_sum += weight * losses.value(loss, target, score)
+        rate = updates.rate(rule, t + i)
+        if switches.bias:
+            updates.step(rule, penalties.bias, parameters.bias, 0, 1, 1, g, rate, share)
+        if switches.linear:
+            _learn_linear(rule, penalties.linear, parameters.linear, indices, values, g, rate)
+        _learn_bases(
+            kernel, rule, penalties, switches, parameters, plan, indices, values,
+            g, rate, share, cells,
+        )  # fmt: skip
+    return order.size, loss_sum
+
+
+@jit
+def _look_ahead(parameters, rows, order, i):
+    """Prefetch parameters one row ahead, the row itself two ahead, its address four ahead."""
+    n = order.size
+    if i + 4 < n:
+        row = order[i + 4]
+        prefetch(rows.indptr, row)
+        prefetch(rows.target, row)
+        prefetch(rows.weight, row)
+    if i + 2 < n:
+        row = order[i + 2]
+        first, last = rows.indptr[row], rows.indptr[row + 1]
+        last = min(last, first + _LINE_OF_INDICES * _PREFETCHED_LINES)
+        for place in range(first, last, _LINE_OF_INDICES):
+            prefetch(rows.indices, place)
+            prefetch(rows.values, place)
+    if i + 1 < n:
+        row = order[i + 1]
+        prefetch_parameters(parameters, rows.indices, rows.indptr[row], rows.indptr[row + 1])
+
+
+@jit
+def share_and_unit(rule, linear, j):
+    """Return the share of its penalty that feature j pays at a visit, and its weights' unit."""
+    n_planes = updates.n_planes(rule)
+    has_unit = linear.shape[1] > n_planes + 1
+    unit = linear[j, n_planes + 1] if has_unit else linear.dtype.type(1.0)
+    return linear.dtype.type(1.0) / linear[j, n_planes], unit
+
+
+@jit
+def _learn_linear(rule, penalty, linear, indices, values, g, rate):
+    size = linear.shape[1]
+    for t in range(indices.size):
+        j = indices[t]
+        share, unit = share_and_unit(rule, linear, j)
+        unit_rate = rate * updates.unit_rate(rule, unit)
+        updates.step(rule, penalty, linear, j * size, 1, 1, g * values[t], unit_rate, share)
+
+
+@jit
+def _learn_bases(
+    kernel, rule, penalties, switches, parameters, plan, indices, values, g, rate, share, cells
+):
+    """Step lambda, theta and the table, all from the parameters that gave the score."""
+    chunks = plan.chunks
+    learns_theta = switches.theta_from < parameters.theta.shape[1]
+    if learns_theta:
+        _learn_theta(
+            kernel, rule, penalties.theta, switches.theta_from, parameters, plan, indices.size,
+            g, rate, share, cells,
+        )  # fmt: skip
+    at = first_state(kernel, parameters, chunks)
+    for c in range(chunks.shape[0]):
+        local = kernels.at_degree(kernel, chunks[c, 0])
+        place = (chunks[c, 1], chunks[c, 2], c * parameters.degrees.shape[0])
+        scale = load(parameters.weights, chunks[c, 1], chunks[c, 2]) * g
+        at += places(local, plan.n_dummies + indices.size)
+        last = at - kernels.n_cells(local)
+        if switches.weights:
+            _learn_weights(
+                local, rule, penalties.weights, parameters, place, g, rate, share, cells, last
+            )
+        _learn_table(
+            local, rule, penalties.factors, parameters, plan, place, indices, values,
+            scale, rate, share, cells, last,
+        )  # fmt: skip
+    if learns_theta:
+        load_degree_weights(parameters, chunks, cells)
+
+
+@jit
+def _learn_weights(local, rule, penalty, parameters, place, g, rate, share, cells, last):
+    column, count, degree_weights = place
+    weights = parameters.weights
+    slope = kernels.value(local, cells, last, degree_weights) * g
+    updates.step(rule, penalty, weights, column, weights.shape[1], count, slope, rate, share)
+
+
+@jit
+def _learn_theta(
+    kernel, rule, penalty, first, parameters, plan, n_terms, g, rate, share, cells
+):
+    theta = parameters.theta
+    for t in range(first, theta.shape[1]):
+        at = first_state(kernel, parameters, plan.chunks)
+        slope = parameters.bias.dtype.type(0.0)
+        for c in range(plan.chunks.shape[0]):
+            local = kernels.at_degree(kernel, plan.chunks[c, 0])
+            at += places(local, plan.n_dummies + n_terms)
+            last = at - kernels.n_cells(local)
+            weight = load(parameters.weights, plan.chunks[c, 1], plan.chunks[c, 2])
+            slope += horizontal_sum(weight * kernels.degree_value(local, cells, last, t))
+        updates.step(rule, penalty, theta, t, theta.shape[1], 1, g * slope, rate, share)
+
+
+@jit
+def _learn_table(
+    local, rule, penalty, parameters, plan, place, indices, values, scale, rate, share, cells, last
+):
+    """Go back over the terms of a row: slope, adjoint, and the step of each row of the table."""
+    column, count, degree_weights = place
+    table, linear = parameters.table, parameters.linear
+    rank = table.shape[2]
+    row_size = table.shape[1] * rank
+    room = kernels.n_cells(local)
+    adjoint = plan.chunks.shape[0] * parameters.degrees.shape[0]
+    kernels.seed(local, cells, last, adjoint, degree_weights)
+    before = last
+    for t in range(indices.size - 1, -1, -1):
+        before -= room
+        j, x = indices[t], values[t]
+        at = j * row_size + column
+        slope = kernels.slope(local, cells, before, adjoint) * scale * x
+        kernels.retreat(local, cells, adjoint, load(table, at, count) * x)
+        own_share, unit = share_and_unit(rule, linear, j)
+        unit_rate = rate * updates.unit_rate(rule, unit)
+        updates.step(rule, penalty, table, at, rank, count, slope, unit_rate, own_share)
+    for r in range(plan.n_dummies - 1, -1, -1):
+        before -= room
+        at = (linear.shape[0] + r) * row_size + column
+        slope = kernels.slope(local, cells, before, adjoint) * scale
+        kernels.retreat(local, cells, adjoint, load(table, at, count))
+        updates.step(rule, penalty, table, at, rank, count, slope, rate, share)

@@ -1,0 +1,284 @@
+"""Stochastic learning of factorized models, row by row, for every update rule."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from polyfm.data.rows import Rows
+from polyfm.exceptions import DivergenceError
+from polyfm.models.factorized import Factorized, Parameters, aligned_zeros
+from polyfm.models.layout import Layout
+from polyfm.solvers._columns import count_visits, distinct, measure_units
+from polyfm.solvers._epoch import Penalties, Switches, learn_rows
+from polyfm.solvers._start import start_block, start_features
+from polyfm.updates import contract as updates
+
+_SECONDS_PER_SLICE = 0.15
+_FIRST_SLICE = 2048
+
+Report = Callable[[int, int], None]
+"""Called between slices with the number of rows done and to do in this pass."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is to be learnt, and how."""
+
+    loss: Any
+    rule: Any
+    penalties: Penalties
+    switches: Switches
+    start_scales: NDArray[np.float64]
+    """(k,): standard deviation of each basis at the start, for a column of ones."""
+    seed: int
+    n_jobs: int = 1
+
+
+@dataclass
+class StochasticLearner:
+    r"""A factorized model in the making: parameters, what the rule remembers, and counters.
+
+    It lowers :math:`\sum_i s_i \ell(y_i, f(x_i)) + \Omega(\theta)`. The penalty is proximal and
+    lazy: a parameter pays it at the visits of its own column only, a :math:`1/n_j`-th part at each
+    of the :math:`n_j` visits of an epoch, so no step is dense.
+    """
+
+    model: Factorized
+    settings: Settings
+    n_visits: int = 0
+    """Rows visited, over all epochs; the argument of the rate schedule."""
+    n_rows: int = 0
+    """Rows of the objective: those of the data set, or those streamed so far."""
+    n_epochs: int = 0
+    _mark: NDArray[np.uint8] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._mark = np.zeros(self.model.n_features, dtype=np.uint8)
+
+    @classmethod
+    def create(
+        cls,
+        layout: Layout,
+        settings: Settings,
+        *,
+        n_features: int,
+        bias: float,
+        units: bool,
+        dtype: DTypeLike,
+    ) -> StochasticLearner:
+        """Allocate a model and start everything but the rows of its features.
+
+        ``units`` says whether columns need a unit of their own, as their values are not all 1.
+        """
+        rule, penalties = settings.rule, settings.penalties
+        n_planes = updates.n_planes(rule)
+        m, k = layout.degrees.shape
+        parameters = Parameters(
+            np.zeros((n_planes, 1), dtype),
+            aligned_zeros((n_features, n_planes + 1 + units), dtype),
+            aligned_zeros((n_features + layout.n_dummies, n_planes, k), dtype),
+            np.zeros((n_planes, k), dtype),
+            np.zeros((n_planes, m), dtype),
+            layout.degrees.astype(dtype),
+        )
+        signs = np.where(np.arange(k) % 2, -1.0, 1.0) if settings.switches.weights else np.ones(k)
+        start_block(rule, penalties.bias, parameters.bias, np.array([bias]))
+        start_block(rule, penalties.weights, parameters.weights, signs)
+        start_block(rule, penalties.theta, parameters.theta, np.ones(m))
+        model = Factorized(layout.kernel, layout.columns, parameters, layout.n_dummies)
+        learner = cls(model, settings)
+        learner._start(np.arange(n_features, n_features + layout.n_dummies))
+        return learner
+
+    def set_rows(self, rows: Rows) -> None:
+        """Make ``rows`` the whole objective, and start the features that are new in them."""
+        self.n_rows = rows.n_rows
+        self._meet(rows, forget=True)
+
+    def add_rows(self, rows: Rows) -> None:
+        """Add ``rows`` to the objective, and start the features that are new in them."""
+        self.n_rows += rows.n_rows
+        self._meet(rows, forget=False)
+
+    def copy(self) -> StochasticLearner:
+        """Return a learner that may change without changing this one."""
+        blocks = []
+        for block in self.model.parameters:
+            aligned = aligned_zeros(block.shape, block.dtype)
+            aligned[...] = block
+            blocks.append(aligned)
+        model = replace(self.model, parameters=Parameters(*blocks))
+        return replace(self, model=model)
+
+    def learn_safely(self, rows: Rows) -> None:
+        """Add some rows to the objective and visit each once; undo all of it on any error."""
+        features = distinct(rows.indices, self._mark)
+        counters = (self.n_visits, self.n_rows, self.n_epochs)
+        p = self.model.parameters
+        small = [block.copy() for block in (p.bias, p.weights, p.theta)]
+        dummies = p.table[self.model.n_features :].copy()
+        linear, table = p.linear[features], p.table[features]
+        try:
+            self.add_rows(rows)
+            self.learn(rows)
+        except BaseException:
+            for block, saved in zip((p.bias, p.weights, p.theta), small, strict=True):
+                block[...] = saved
+            p.table[self.model.n_features :] = dummies
+            p.linear[features], p.table[features] = linear, table
+            self.n_visits, self.n_rows, self.n_epochs = counters
+            raise
+
+    def learn(
+        self, rows: Rows, order: NDArray[np.int64] | None = None, report: Report | None = None
+    ) -> float:
+        """Visit ``rows`` once, in the given or their own order.
+
+        Returns
+        -------
+        float
+            Mean over the rows of the weighted loss that each had before it was learnt.
+
+        Raises
+        ------
+        DivergenceError
+            When a prediction or its gradient is not a finite number.
+        """
+        order = np.arange(rows.n_rows) if order is None else order
+        work = [self.model.work_cells(rows.longest) for _ in range(self.settings.n_jobs)]
+        loss_sum, done, size = 0.0, 0, _FIRST_SLICE
+        with _Crew(self.settings.n_jobs) as crew:
+            while done < len(order):
+                part = order[done : done + size]
+                started = time.perf_counter()
+                loss_sum += self._learn_slice(crew, work, rows, part)
+                done += len(part)
+                if report is not None:
+                    report(done, len(order))
+                elapsed = max(time.perf_counter() - started, 1e-6)
+                size = int(min(max(size * _SECONDS_PER_SLICE / elapsed, 64), 4 * size))
+        self._check_finite()
+        return loss_sum / max(len(order), 1)
+
+    def epoch(self, rows: Rows, *, shuffle: bool = True, report: Report | None = None) -> float:
+        """Visit ``rows`` once, in an order that depends on the seed and the epoch's number."""
+        order = None
+        if shuffle:
+            order = np.random.default_rng([self.settings.seed, self.n_epochs]).permutation(
+                rows.n_rows
+            )
+        loss = self.learn(rows, order, report)
+        self.n_epochs += 1
+        return loss
+
+    def snapshot(self) -> list[NDArray[Any]]:
+        """Return copies of the current weights, without what the rule remembers."""
+        p = self.model.parameters
+        weights = (p.bias[0], p.linear[:, 0], p.table[:, 0], p.weights[0], p.theta[0])
+        return [block.copy() for block in weights]
+
+    def restore(self, weights: list[NDArray[Any]]) -> None:
+        """Write back weights taken by :meth:`snapshot`."""
+        p = self.model.parameters
+        p.bias[0], p.linear[:, 0], p.table[:, 0], p.weights[0], p.theta[0] = weights
+
+    def _learn_slice(
+        self, crew: _Crew, work: list[NDArray[Any]], rows: Rows, order: NDArray[np.int64]
+    ) -> float:
+        """Let each thread learn its part of ``order`` into the same parameters."""
+        parts = np.array_split(order, len(work))
+        starts = self.n_visits + np.cumsum([0, *map(len, parts[:-1])])
+        s, model = self.settings, self.model
+        share = 1.0 / self.n_rows
+        results = crew.run(
+            learn_rows,
+            [
+                (
+                    model.kernel, s.loss, s.rule, s.penalties, s.switches, model.parameters,
+                    model.plan, rows, part, float(start), share, cells,
+                )
+                for part, start, cells in zip(parts, starts, work, strict=True)
+            ],
+        )  # fmt: skip
+        for (n_done, _), part in zip(results, parts, strict=True):
+            if n_done < len(part):
+                raise self._divergence(rows, int(part[n_done]))
+        self.n_visits += len(order)
+        return float(sum(loss for _, loss in results))
+
+    def _meet(self, rows: Rows, *, forget: bool) -> None:
+        """Count the visits of each column and start the columns that are met for the first time."""
+        linear = self.model.parameters.linear
+        n_planes = updates.n_planes(self.settings.rule)
+        features = distinct(rows.indices, self._mark)
+        new = features[linear[features, n_planes] == 0]
+        if forget:
+            # A column that is not in these rows keeps a count, so that it is not started again.
+            np.minimum(linear[:, n_planes], 1.0, out=linear[:, n_planes])
+            linear[features, n_planes] = 0.0
+        count_visits(rows.indices, linear, n_planes)
+        if linear.shape[1] > n_planes + 1:
+            measure_units(rows.indices, rows.values, linear, n_planes + 1, new)
+        self._start(new)
+
+    def _start(self, features: NDArray[np.int64]) -> None:
+        s = self.settings
+        start_features(
+            s.rule, s.penalties, self.model.parameters, features, s.seed, s.start_scales
+        )
+
+    def _check_finite(self) -> None:
+        for name, block in zip(Parameters._fields, self.model.parameters, strict=True):
+            if not np.isfinite(block.sum(dtype=np.float64)):
+                raise DivergenceError(f"{name} parameters are no longer finite. {self.advice()}")
+
+    def _divergence(self, rows: Rows, row: int) -> DivergenceError:
+        first, last = rows.indptr[row], rows.indptr[row + 1]
+        values = np.abs(rows.values[first:last])
+        where = f"row {row}"
+        if values.size:
+            j = int(rows.indices[first + int(values.argmax())])
+            where += f", whose largest value is {values.max():.6g} in column {j}"
+        return DivergenceError(
+            f"training diverged in epoch {self.n_epochs + 1}, at {where}: the prediction is not "
+            f"a finite number. {self.advice()}"
+        )
+
+    def advice(self) -> str:
+        """Say in words what helps against divergence."""
+        rate = updates.rate(self.settings.rule, float(self.n_visits))
+        return (
+            f"The learning rate is {rate:.6g}: lower learning_rate, "
+            "or scale columns with large values (for example with MaxAbsScaler)."
+        )
+
+
+class _Crew:
+    """Runs compiled functions that release the GIL on some threads, or at once if it is one."""
+
+    def __init__(self, n_threads: int) -> None:
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def __enter__(self) -> _Crew:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+
+    def run(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[Any]:
+        """Return the results of all calls; after an interrupt no call is left running."""
+        if self._pool is None:
+            return [function(*call) for call in calls]
+        futures: list[Future[Any]] = [self._pool.submit(function, *call) for call in calls]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            wait(futures)
