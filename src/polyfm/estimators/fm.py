@@ -494,7 +494,7 @@ class FMClassifier(ClassifierMixin, BaseFM):  # type: ignore[misc]
                 "share of each class: give class_weight as a dict."
             )
         if classes is not None:
-            self._set_classes(np.unique(classes))
+            self._announce(np.unique(classes))
         return self._partial_fit(X, y, sample_weight)  # type: ignore[no-any-return]
 
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -570,14 +570,17 @@ class FMClassifier(ClassifierMixin, BaseFM):  # type: ignore[misc]
         check_length("y", len(labels), n_rows)
         return np.asarray(labels)
 
+    def _announce(self, classes: NDArray[Any]) -> None:
+        """Take in the classes that partial_fit is told of."""
+        if not self.__sklearn_is_fitted__():
+            self._set_classes(classes)
+        elif not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"classes={list(classes)} differ from those of the first call, "
+                f"{list(self.classes_)}."
+            )
+
     def _set_classes(self, classes: NDArray[Any]) -> None:
-        if self.__sklearn_is_fitted__() and not self._refitting:
-            if not np.array_equal(classes, self.classes_):
-                raise ValueError(
-                    f"classes={list(classes)} differ from those of the first call, "
-                    f"{list(self.classes_)}."
-                )
-            return
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes, got {list(classes)}. "
