@@ -47,7 +47,7 @@ def first_fit_seconds(quick: bool) -> float:
 
     few = _problem(quick).head(FIRST_FIT_ROWS)
     X = few.X[:, np.unique(few.X.indices)]
-    model = FMClassifier(order=2, rank=8, max_iter=1, tol=0.0, random_state=0)
+    model = FMClassifier(order=2, rank=8, max_iter=1, tol=0.0, early_stopping=False)
     start = perf_counter()
     model.fit(X, few.y)
     return perf_counter() - start
@@ -63,9 +63,13 @@ def memory_over_parameters(quick: bool) -> float:
 
     problem = _problem(quick)
     few = problem.head(FIRST_FIT_ROWS)
-    FMClassifier(order=2, rank=8, max_iter=1, tol=0.0).fit(few.X[:, :1000], few.y)
+    FMClassifier(order=2, rank=8, max_iter=1, tol=0.0, early_stopping=False).fit(
+        few.X[:, :1000], few.y
+    )
     before = psutil.Process().memory_info().rss
-    model = FMClassifier(order=2, rank=8, max_iter=2, tol=0.0).fit(problem.X, problem.y)
+    model = FMClassifier(order=2, rank=8, max_iter=2, tol=0.0, early_stopping=False).fit(
+        problem.X, problem.y
+    )
     unit = 1 if sys.platform == "darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     parameters = model.coef_.nbytes + sum(P.nbytes for P in model.factors_.values())
