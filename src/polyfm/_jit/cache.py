@@ -42,7 +42,7 @@ def _is_writable(folder: pathlib.Path) -> bool:
         return False
 
 
-class _Locator(_CacheLocator):  # type: ignore[misc]
+class _Locator(_CacheLocator):
     """Keeps compiled code in one folder and judges its age by the package's fingerprint."""
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
@@ -63,7 +63,7 @@ class _Locator(_CacheLocator):  # type: ignore[misc]
         return cls(py_func, py_file)
 
 
-class _Impl(CompileResultCacheImpl):  # type: ignore[misc]
+class _Impl(CompileResultCacheImpl):
     _locator_classes = [_Locator]  # noqa: RUF012 - numba's protocol
 
     def check_cachable(self, cres: Any) -> bool:
@@ -71,7 +71,7 @@ class _Impl(CompileResultCacheImpl):  # type: ignore[misc]
         return not cres.lifted
 
 
-class _Cache(FunctionCache):  # type: ignore[misc]
+class _Cache(FunctionCache):
     _impl_class = _Impl
 
     def _refresh(self) -> None:

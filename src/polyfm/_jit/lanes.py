@@ -62,6 +62,8 @@ def _elementwise(emit: Callable[[Any, list[Any]], Any]) -> Any:
 
     def typer(typingctx: Any, *args: Any) -> Any:
         lanes = _lanes_of(*args)
+        if lanes is None:
+            return None
 
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             pairs = zip(values, signature.args, strict=True)
@@ -242,7 +244,9 @@ def _store_full(typingctx: Any, array: Any, offset: Any, value: Any) -> Any:
 
 
 def _masked_name(kind: str, vector: Any) -> str:
-    return f"llvm.masked.{kind}.v{LANES}f{32 if isinstance(vector.element, ir.FloatType) else 64}.p0"
+    return (
+        f"llvm.masked.{kind}.v{LANES}f{32 if isinstance(vector.element, ir.FloatType) else 64}.p0"
+    )
 
 
 @intrinsic
@@ -429,5 +433,3 @@ def prefetch(array: Any, offset: int) -> None:
 @overload(prefetch)
 def _prefetch(array, offset):
     return lambda array, offset: _prefetch_line(array, offset)
-
-

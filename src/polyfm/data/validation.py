@@ -109,7 +109,7 @@ def check_real_target(y: Any, n_rows: int) -> NDArray[np.float64]:
     if bad.size:
         kind = "NaN" if np.isnan(y[bad[0]]) else "infinity"
         raise ValueError(f"Input y contains {kind} in row {bad[0]}: every target must be finite.")
-    return y
+    return np.asarray(y)
 
 
 def _ravelled(y: NDArray[Any]) -> NDArray[Any]:
@@ -147,4 +147,4 @@ def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
         raise ValueError(
             f"Negative values in data passed to `sample_weight`: row {row} has {weight[row]:.6g}."
         )
-    return weight
+    return np.asarray(weight)

@@ -30,8 +30,12 @@ from polyfm.solvers.training import Training
 _ROWS_FOR_EARLY_STOPPING = 10_000
 
 
-class BaseFM(BaseEstimator):  # type: ignore[misc]
+class BaseFM(BaseEstimator):
     """Base of the estimators whose model is a bias, a linear term and a sum of kernels."""
+
+    _learners: list[StochasticLearner]
+    _scale: TargetScale
+    _layout: Layout
 
     def fit(
         self,
@@ -71,7 +75,7 @@ class BaseFM(BaseEstimator):  # type: ignore[misc]
             On Ctrl-C, within a second. An estimator that was fitted before stays as it was; one
             that was not keeps what it has learnt so far.
         """
-        return self._fit(X, y, sample_weight, X_val, y_val, sample_weight_val)  # type: ignore[no-any-return]
+        return self._fit(X, y, sample_weight, X_val, y_val, sample_weight_val)
 
     @all_or_nothing
     def _fit(
@@ -120,7 +124,7 @@ class BaseFM(BaseEstimator):  # type: ignore[misc]
         What the parameters leave to the data ("auto", the scale of the target, the units of the
         columns) is read off the first batch.
         """
-        return self._partial_fit(X, y, sample_weight)  # type: ignore[no-any-return]
+        return self._partial_fit(X, y, sample_weight)
 
     @all_or_nothing
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -183,7 +187,7 @@ class BaseFM(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _dtype(self) -> np.dtype[Any]:
-        return self._learners[0].model.parameters.linear.dtype
+        return np.dtype(self._learners[0].model.parameters.linear.dtype)
 
     def _hold_out(self, rows: Labelled, X_val: Any, y_val: Any, sample_weight_val: Any) -> Held:
         """Split off, or check, the rows that judge each epoch."""

@@ -47,9 +47,7 @@ def check_parameters(estimator: Any) -> None:
     _check_choice(p, "penalty", ("l2", "l1", "elasticnet"))
     _check_choice(p, "schedule", ("constant", "invscaling", "optimal"))
     if not isinstance(p.early_stopping, bool | np.bool_) and p.early_stopping != "auto":
-        raise ValueError(
-            f"early_stopping must be True, False or 'auto', got {p.early_stopping!r}."
-        )
+        raise ValueError(f"early_stopping must be True, False or 'auto', got {p.early_stopping!r}.")
 
 
 def _check_number(
@@ -66,7 +64,8 @@ def _check_number(
     word = "an integer" if kind is Integral else "a number"
     if isinstance(value, bool) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {word}, got {value!r}.")
-    if not (least <= value <= most and above < value < below and math.isfinite(value)):
+    number = float(value)  # type: ignore[arg-type]
+    if not (least <= number <= most and above < number < below and math.isfinite(number)):
         lower = f">= {least:g}" if above == -math.inf else f"> {above:g}"
         upper = f" and <= {most:g}" if most < math.inf else ""
         upper = f" and < {below:g}" if below < math.inf else upper
@@ -166,9 +165,7 @@ def _rule(estimator: Any, n_terms: float, n_rows: int) -> Any:
             return SGD(rate, 1.0, float(estimator.power_t))
         # The step of a strongly convex problem: the penalty's curvature per row is alpha / n.
         return SGD(rate, rate * float(estimator.alpha) / n_rows, 1.0)
-    return find_spec(
-        estimator.solver, named_specs("polyfm.updates", ""), "solver", updates.step
-    )
+    return find_spec(estimator.solver, named_specs("polyfm.updates", ""), "solver", updates.step)
 
 
 def _start_scales(estimator: Any, layout: Layout, n_terms: float) -> Any:

@@ -68,4 +68,5 @@ class TargetScale:
         """Map raw predictions of a learner to the target's unit."""
         if not self.applies:
             return scores
-        return scores * scores.dtype.type(self.scale) + scores.dtype.type(self.offset)
+        unit, zero = (scores.dtype.type(v) for v in (self.scale, self.offset))
+        return np.asarray(scores * unit + zero)

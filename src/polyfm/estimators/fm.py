@@ -20,7 +20,7 @@ from polyfm.losses import Logistic, SquaredHinge
 from polyfm.losses import contract as losses
 
 
-class FMRegressor(RegressorMixin, BaseFM):  # type: ignore[misc]
+class FMRegressor(RegressorMixin, BaseFM):
     r"""Factorization machine for regression, of any order.
 
     .. math:: f(x) = b + \langle w, x \rangle + \sum_{t=2}^m \sum_{s=1}^k A^t(p_s^{(t)}, x),
@@ -91,7 +91,8 @@ class FMRegressor(RegressorMixin, BaseFM):  # type: ignore[misc]
         What the held-out rows are judged by: ``"loss"`` (the default), ``"rmse"`` or ``"mae"``.
     init_scale : float or "auto", default="auto"
         Standard deviation of the factors at the start, for a column whose typical value is 1.
-        ``"auto"`` makes the interaction term start at 0.005 standard deviations of the target.
+        ``"auto"`` makes the terms of degree t start with :math:`0.005^{2/t}` standard deviations of
+        the target in all.
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new random order.
     random_state : int, RandomState or None, default=None
@@ -250,7 +251,7 @@ class FMRegressor(RegressorMixin, BaseFM):  # type: ignore[misc]
         return REGRESSION_METRICS
 
 
-class FMClassifier(ClassifierMixin, BaseFM):  # type: ignore[misc]
+class FMClassifier(ClassifierMixin, BaseFM):
     r"""Factorization machine for classification, of any order.
 
     .. math:: f(x) = b + \langle w, x \rangle + \sum_{t=2}^m \sum_{s=1}^k A^t(p_s^{(t)}, x),
@@ -321,7 +322,8 @@ class FMClassifier(ClassifierMixin, BaseFM):  # type: ignore[misc]
         only) or ``"accuracy"``.
     init_scale : float or "auto", default="auto"
         Standard deviation of the factors at the start, for a column whose typical value is 1.
-        ``"auto"`` makes the interaction term start at 0.005 standard deviations of the target.
+        ``"auto"`` makes the terms of degree t start with :math:`0.005^{2/t}` standard deviations of
+        the target in all.
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new random order.
     random_state : int, RandomState or None, default=None
@@ -484,7 +486,7 @@ class FMClassifier(ClassifierMixin, BaseFM):  # type: ignore[misc]
         What the parameters leave to the data ("auto", the units of the columns) is read off the
         first batch.
         """
-        return self._partial_fit_classes(X, y, sample_weight, classes)  # type: ignore[no-any-return]
+        return self._partial_fit_classes(X, y, sample_weight, classes)
 
     @all_or_nothing
     def _partial_fit_classes(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
@@ -495,7 +497,7 @@ class FMClassifier(ClassifierMixin, BaseFM):  # type: ignore[misc]
             )
         if classes is not None:
             self._announce(np.unique(classes))
-        return self._partial_fit(X, y, sample_weight)  # type: ignore[no-any-return]
+        return self._partial_fit(X, y, sample_weight)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the raw predictions f(x).

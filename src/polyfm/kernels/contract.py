@@ -1,12 +1,13 @@
 """What an interaction kernel is: a fold over the terms of one row, with its adjoint.
 
-Every kernel sees a basis ``p`` and a row ``x`` only through the terms ``z_j = p_j x_j`` of the row's
-non-zeros. It keeps a few *cells* of running state, takes in one term after the other and reads its
-value off the last cells. Going back over the terms with the adjoint of the cells gives every
-derivative without a division: a kernel is exact at zeros and where one term dwarfs the others.
+Every kernel sees a basis ``p`` and a row ``x`` only through the terms ``z_j = p_j x_j`` of the
+row's non-zeros. It keeps a few *cells* of running state, takes in one term after the other and
+reads its value off the last cells. Going back over the terms with the adjoint of the cells gives
+every derivative without a division: a kernel is exact at zeros and where one term dwarfs the
+others.
 
-Cells live in a work array; :func:`cell` and :func:`set_cell` read and write them. What they hold are
-lanes, eight bases at a time (:mod:`polyfm._jit.lanes`), but a kernel is written as if for one.
+Cells live in a work array; :func:`cell` and :func:`set_cell` read and write them. What they hold
+are lanes, eight bases at a time (:mod:`polyfm._jit.lanes`), but a kernel is written as if for one.
 
 A new kernel is a ``NamedTuple`` and one implementation of each generic function of this file.
 """

@@ -1,4 +1,4 @@
-"""Running a kernel over one row for up to eight bases: forwards for the value, backwards for slopes.
+"""Running a kernel over the terms of one row, for up to eight bases at once.
 
 A row's terms are those of the dummy features, whose value is 1 and whose rows of the table follow
 those of the features, and then those of its non-zeros.

@@ -42,11 +42,12 @@ class Layout:
         return int(self.degrees.shape[1])
 
     def start_scales(self, n_terms: float, spread: float) -> NDArray[np.float64]:
-        """Standard deviations for the start of each basis.
+        r"""Return standard deviations for the start of each basis.
 
-        They are such that the interaction terms of a row of ``n_terms`` ones have the standard
-        deviation ``spread`` in all: for a basis of degree t of k,
-        :math:`k \\binom{N}{t} \\sigma^{2t} = s^2`.
+        They are such that the interactions of degree 2 of a row of N = ``n_terms`` ones have the
+        standard deviation s = ``spread`` in all, and those of degree t have :math:`s^{2/t}`:
+        :math:`k \binom{N}{t} \sigma^{2t} = s^{4/t}`. A product of more factors needs a bolder
+        start, as its gradient is a product of one factor less.
         """
         scales = np.empty(self.rank)
         for degree, columns in self.columns.items():
@@ -55,7 +56,7 @@ class Layout:
             n_combinations = math.exp(
                 sum(math.log(max(n_terms - i, 1.0) / (i + 1.0)) for i in range(t))
             )
-            scales[columns] = (spread**2 / (k * max(n_combinations, 1.0))) ** (0.5 / t)
+            scales[columns] = (spread ** (4.0 / t) / (k * max(n_combinations, 1.0))) ** (0.5 / t)
         return scales
 
 

@@ -10,7 +10,7 @@ from polyfm._jit import horizontal_sum, jit, load, prefetch
 from polyfm.kernels import contract as kernels
 from polyfm.kernels.rows import places
 from polyfm.losses import contract as losses
-from polyfm.models.factorized import (
+from polyfm.models._score import (
     first_state,
     load_degree_weights,
     prefetch_parameters,
@@ -158,9 +158,7 @@ def _learn_weights(local, rule, penalty, parameters, place, g, rate, share, cell
 
 
 @jit
-def _learn_theta(
-    kernel, rule, penalty, first, parameters, plan, n_terms, g, rate, share, cells
-):
+def _learn_theta(kernel, rule, penalty, first, parameters, plan, n_terms, g, rate, share, cells):
     theta = parameters.theta
     for t in range(first, theta.shape[1]):
         at = first_state(kernel, parameters, plan.chunks)

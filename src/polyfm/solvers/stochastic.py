@@ -230,9 +230,7 @@ class StochasticLearner:
 
     def _start(self, features: NDArray[np.int64]) -> None:
         s = self.settings
-        start_features(
-            s.rule, s.penalties, self.model.parameters, features, s.seed, s.start_scales
-        )
+        start_features(s.rule, s.penalties, self.model.parameters, features, s.seed, s.start_scales)
 
     def _check_finite(self) -> None:
         for name, block in zip(Parameters._fields, self.model.parameters, strict=True):
