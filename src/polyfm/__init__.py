@@ -10,16 +10,33 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from polyfm.estimators import FMClassifier, FMRegressor
     from polyfm.exceptions import DivergenceError
+    from polyfm.persistence import ModelFileError, load_model, load_pipeline, save_model
 
 # Public names are imported when they are first used: `import polyfm` costs next to nothing.
 _HOMES = {
     "DivergenceError": "polyfm.exceptions",
     "FMClassifier": "polyfm.estimators",
     "FMRegressor": "polyfm.estimators",
+    "ModelFileError": "polyfm.persistence",
+    "load_model": "polyfm.persistence",
+    "load_pipeline": "polyfm.persistence",
+    "save_model": "polyfm.persistence",
 }
-_PACKAGES = ("data", "datasets", "inspection", "kernels", "losses", "penalties", "updates")
+_PACKAGES = (
+    *("data", "datasets", "inspection", "kernels", "losses", "penalties", "persistence"),
+    "updates",
+)
 
-__all__ = ["DivergenceError", "FMClassifier", "FMRegressor", "__version__"]
+__all__ = [
+    "DivergenceError",
+    "FMClassifier",
+    "FMRegressor",
+    "ModelFileError",
+    "__version__",
+    "load_model",
+    "load_pipeline",
+    "save_model",
+]
 
 
 def __getattr__(name: str) -> Any:

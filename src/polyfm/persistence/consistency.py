@@ -1,0 +1,57 @@
+"""Whether a model read from a file is one: compiled code does not check the shapes it is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfm.kernels import contract as kernels
+from polyfm.models.factorized import Factorized
+from polyfm.models.layout import Layout
+from polyfm.persistence.container import ModelFileError
+from polyfm.persistence.frozen import FrozenLearner
+from polyfm.solvers.stochastic import StochasticLearner
+from polyfm.updates import contract as updates
+
+
+def check_consistent(model: Any) -> None:
+    """Raise a ModelFileError where the parts of an estimator do not fit together."""
+    if not isinstance(model._learners, list) or not model._learners:
+        raise ModelFileError("the file holds no learner.")
+    n_classes = len(getattr(model, "classes_", ()))
+    if len(model._learners) != (n_classes if n_classes > 2 else 1):
+        raise ModelFileError(f"the file holds {len(model._learners)} learners.")
+    for learner in model._learners:
+        _check_learner(learner, model._layout, int(model.n_features_in_))
+
+
+def _check_learner(learner: StochasticLearner, layout: Layout, n_features: int) -> None:
+    factorized: Factorized = learner.model
+    m, k = layout.degrees.shape
+    planes = 1 if isinstance(learner, FrozenLearner) else updates.n_planes(learner.settings.rule)
+    extras = {0} if isinstance(learner, FrozenLearner) else {1, 2}
+    p = factorized.parameters
+    shapes = {
+        "bias": (planes, 1),
+        "table": (n_features + layout.n_dummies, planes, k),
+        "weights": (planes, k),
+        "theta": (planes, m),
+        "degrees": (m, k),
+    }
+    for name, shape in shapes.items():
+        _check_shape(name, getattr(p, name), shape)
+    if p.linear.ndim != 2 or p.linear.shape[1] - planes not in extras:
+        raise ModelFileError(f"linear has shape {p.linear.shape}.")
+    _check_shape("linear", p.linear, (n_features, p.linear.shape[1]))
+    _check_shape("start_scales", learner.settings.start_scales, (k,))
+    if {block.dtype for block in p} not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
+        raise ModelFileError("the parameters are not of one floating-point type.")
+    if kernels.n_degree_weights(factorized.kernel) != m or factorized.n_dummies != layout.n_dummies:
+        raise ModelFileError("the kernel does not fit the parameters.")
+
+
+def _check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise ModelFileError(f"{name} has shape {array.shape} where {shape} was expected.")

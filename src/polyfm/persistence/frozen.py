@@ -1,0 +1,38 @@
+"""A learner that has forgotten how to learn."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from polyfm.data.rows import Rows
+from polyfm.solvers.stochastic import StochasticLearner
+
+
+class FrozenLearner(StochasticLearner):
+    """A learner without what the update rule remembers: it predicts, and refuses to go on."""
+
+    @classmethod
+    def of(cls, learner: StochasticLearner) -> FrozenLearner:
+        """Keep of a learner what predictions need."""
+        return cls(
+            learner.model.weights_only(),
+            learner.settings,
+            learner.n_visits,
+            learner.n_rows,
+            learner.n_epochs,
+        )
+
+    def set_rows(self, rows: Rows) -> NoReturn:
+        """Refuse."""
+        self._refuse()
+
+    def learn_safely(self, rows: Rows) -> NoReturn:
+        """Refuse."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ValueError(
+            "this model was saved with include_state=False, so it can predict but not be trained "
+            "further: call fit with warm_start=False to train it anew, or save the trained model "
+            "with include_state=True."
+        )
