@@ -136,11 +136,11 @@ def _check_best_constant(loss: Any, y: NDArray[np.float64]) -> None:
 
     constant = float(contract.best_constant(loss, target, weight))
     require(np.isfinite(constant), f"best_constant of {loss} is {constant}.")
-    least = minimize_scalar(total, bounds=(-50.0, 50.0), method="bounded").fun
-    around = min(total(constant - 1.0), total(constant + 1.0)) - least
-    excess = total(constant) - least
+    best = minimize_scalar(total, bounds=(-50.0, 50.0), method="bounded")
+    around = min(total(best.x - 1.0), total(best.x + 1.0)) - best.fun
+    excess = total(constant) - best.fun
     require(
-        excess <= 0.2 * max(around, 1e-6),
+        excess <= 0.2 * around + 1e-6,
         f"best_constant of {loss} has a mean loss {excess:g} above the least one.",
     )
 

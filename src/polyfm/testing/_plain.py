@@ -57,7 +57,7 @@ def _plain_function(function: Any) -> Any:
         namespace,
         function.__name__,
         function.__defaults__,
-        function.__closure__,
+        tuple(types.CellType(_replaced(c.cell_contents)) for c in function.__closure__ or ()),
     )
     for name in _names(function.__code__):
         if name in function.__globals__:
