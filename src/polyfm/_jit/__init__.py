@@ -16,15 +16,16 @@ from polyfm._jit.lanes import (
     load_like,
     maximum,
     minimum,
-    prefetch,
     square_root,
     store,
     where_positive,
 )
+from polyfm._jit.memory import borrow, prefetch
 
 __all__ = [
     "LANES",
     "absolute",
+    "borrow",
     "broadcast",
     "compile_count",
     "generic",

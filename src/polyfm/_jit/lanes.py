@@ -204,7 +204,8 @@ def _where_positive(condition, yes, no):
     return lambda condition, yes, no: yes if condition > 0 else no
 
 
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
+def array_pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
+    """Emit the address of the flat position ``offset`` of an array."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.gep(data, [offset])
 
@@ -224,7 +225,7 @@ def _vector_pointer(builder: Any, pointer: Any, element: Any) -> Any:
 def _load_full(typingctx: Any, array: Any, offset: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         element = context.get_value_type(array.dtype)
-        pointer = _pointer(context, builder, array, *values)
+        pointer = array_pointer(context, builder, array, *values)
         return builder.load(
             _vector_pointer(builder, pointer, element), align=array.dtype.bitwidth // 8
         )
@@ -235,7 +236,7 @@ def _load_full(typingctx: Any, array: Any, offset: Any) -> Any:
 @intrinsic
 def _store_full(typingctx: Any, array: Any, offset: Any, value: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        pointer = _pointer(context, builder, array, values[0], values[1])
+        pointer = array_pointer(context, builder, array, values[0], values[1])
         place = _vector_pointer(builder, pointer, values[2].type.element)
         builder.store(values[2], place, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
@@ -253,7 +254,7 @@ def _masked_name(kind: str, vector: Any) -> str:
 def _load_part(typingctx: Any, array: Any, offset: Any, count: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         vector = ir.VectorType(context.get_value_type(array.dtype), LANES)
-        pointer = _pointer(context, builder, array, values[0], values[1])
+        pointer = array_pointer(context, builder, array, values[0], values[1])
         place = _vector_pointer(builder, pointer, vector.element)
         mask = _lane_mask(builder, values[2])
         align = ir.Constant(ir.IntType(32), array.dtype.bitwidth // 8)
@@ -270,7 +271,7 @@ def _load_part(typingctx: Any, array: Any, offset: Any, count: Any) -> Any:
 def _store_part(typingctx: Any, array: Any, offset: Any, count: Any, value: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         vector = values[3].type
-        pointer = _pointer(context, builder, array, values[0], values[1])
+        pointer = array_pointer(context, builder, array, values[0], values[1])
         place = _vector_pointer(builder, pointer, vector.element)
         mask = _lane_mask(builder, values[2])
         align = ir.Constant(ir.IntType(32), array.dtype.bitwidth // 8)
@@ -313,7 +314,7 @@ def store(array: Any, offset: int, count: int, value: Any) -> None:
 @intrinsic
 def _load_one(typingctx: Any, array: Any, offset: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.load(_pointer(context, builder, array, *values))
+        return builder.load(array_pointer(context, builder, array, *values))
 
     return array.dtype(array, types.intp), codegen
 
@@ -321,7 +322,7 @@ def _load_one(typingctx: Any, array: Any, offset: Any) -> Any:
 @intrinsic
 def _store_one(typingctx: Any, array: Any, offset: Any, value: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        builder.store(values[2], _pointer(context, builder, array, values[0], values[1]))
+        builder.store(values[2], array_pointer(context, builder, array, values[0], values[1]))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, array.dtype), codegen
@@ -409,27 +410,3 @@ def _sum_lanes(typingctx: Any, x: Any) -> Any:
 @overload(horizontal_sum)
 def _horizontal_sum(x):
     return (lambda x: _sum_lanes(x)) if isinstance(x, LanesType) else None
-
-
-@intrinsic
-def _prefetch_line(typingctx: Any, array: Any, offset: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        pointer = _pointer(context, builder, array, *values)
-        byte = builder.bitcast(pointer, ir.IntType(8).as_pointer())
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte.type, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        write, keep_in_cache, data = (ir.Constant(word, v) for v in (1, 3, 1))
-        builder.call(function, [byte, write, keep_in_cache, data])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), codegen
-
-
-def prefetch(array: Any, offset: int) -> None:
-    """Ask for the cache line that holds flat position ``offset``, to be written soon."""
-
-
-@overload(prefetch)
-def _prefetch(array, offset):
-    return lambda array, offset: _prefetch_line(array, offset)

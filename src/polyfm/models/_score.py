@@ -2,11 +2,59 @@
 
 from __future__ import annotations
 
-from polyfm._jit import LANES, horizontal_sum, jit, load, prefetch, store
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfm._jit import LANES, borrow, horizontal_sum, jit, load, prefetch, store
 from polyfm.kernels import contract
 from polyfm.kernels.rows import fold, places
 
 CACHE_LINE = 64
+
+
+class Parameters(NamedTuple):
+    """All numbers of a model, as compiled code sees them.
+
+    *Planes* are what the update rule keeps for a coordinate, the weight first; a model that only
+    predicts has one plane. ``d`` features, ``r`` dummy features, ``k`` bases, ``m`` degrees.
+    """
+
+    bias: NDArray[Any]
+    """(planes, 1)."""
+    linear: NDArray[Any]
+    """(d, planes + extras): weight, other planes, and while learning also the number of rows seen
+    with the feature and, in the last column if there is one more, the unit of its weights."""
+    table: NDArray[Any]
+    """(d + r, planes, k): one row of factors per feature, those of the dummy features last."""
+    weights: NDArray[Any]
+    """(planes, k): lambda, the weight of each basis."""
+    theta: NDArray[Any]
+    """(planes, m): weight of each degree."""
+    degrees: NDArray[Any]
+    """(m, k): 1 where a basis takes part in a degree."""
+
+
+class Plan(NamedTuple):
+    """How compiled code walks through the bases."""
+
+    chunks: NDArray[np.int64]
+    """(n, 3): highest degree, first column and number of columns of up to eight bases each."""
+    n_dummies: int
+
+
+@jit
+def borrow_parameters(p):
+    """Return the same parameters without reference counts, see :func:`polyfm._jit.borrow`."""
+    return Parameters(
+        borrow(p.bias),
+        borrow(p.linear),
+        borrow(p.table),
+        borrow(p.weights),
+        borrow(p.theta),
+        borrow(p.degrees),
+    )
 
 
 @jit
@@ -63,6 +111,8 @@ def prefetch_parameters(parameters, indices, first, last):
 @jit
 def score_rows(kernel, parameters, plan, indptr, indices, values, cells, out):
     """Write f(x) of all rows of a CSR matrix into ``out``."""
+    parameters, plan = borrow_parameters(parameters), Plan(borrow(plan.chunks), plan.n_dummies)
+    indices, values, cells = borrow(indices), borrow(values), borrow(cells)
     load_degree_weights(parameters, plan.chunks, cells)
     for i in range(out.size):
         if i + 1 < out.size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,37 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from polyfm._jit import LANES
 from polyfm.data.rows import Rows
 from polyfm.kernels import contract
-from polyfm.models._score import CACHE_LINE, score_rows
-
-
-class Parameters(NamedTuple):
-    """All numbers of a model, as compiled code sees them.
-
-    *Planes* are what the update rule keeps for a coordinate, the weight first; a model that only
-    predicts has one plane. ``d`` features, ``r`` dummy features, ``k`` bases, ``m`` degrees.
-    """
-
-    bias: NDArray[Any]
-    """(planes, 1)."""
-    linear: NDArray[Any]
-    """(d, planes + extras): weight, other planes, and while learning also the number of rows seen
-    with the feature and, in the last column if there is one more, the unit of its weights."""
-    table: NDArray[Any]
-    """(d + r, planes, k): one row of factors per feature, those of the dummy features last."""
-    weights: NDArray[Any]
-    """(planes, k): lambda, the weight of each basis."""
-    theta: NDArray[Any]
-    """(planes, m): weight of each degree."""
-    degrees: NDArray[Any]
-    """(m, k): 1 where a basis takes part in a degree."""
-
-
-class Plan(NamedTuple):
-    """How compiled code walks through the bases."""
-
-    chunks: NDArray[np.int64]
-    """(n, 3): highest degree, first column and number of columns of up to eight bases each."""
-    n_dummies: int
+from polyfm.models._score import CACHE_LINE, Parameters, Plan, score_rows
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyfm._jit import horizontal_sum, jit, load, prefetch
+from polyfm._jit import borrow, horizontal_sum, jit, load, prefetch
+from polyfm.data.rows import Rows
 from polyfm.kernels import contract as kernels
 from polyfm.kernels.rows import places
 from polyfm.losses import contract as losses
 from polyfm.models._score import (
+    Plan,
+    borrow_parameters,
     first_state,
     load_degree_weights,
     prefetch_parameters,
@@ -53,6 +56,8 @@ def learn_rows(
     parameter pays at a visit which every row visits. A feature's parameters pay the same in all,
     in as many shares as there are rows with the feature.
     """
+    parameters, plan = borrow_parameters(parameters), Plan(borrow(plan.chunks), plan.n_dummies)
+    rows, order, cells = _borrow_rows(rows), borrow(order), borrow(cells)
     load_degree_weights(parameters, plan.chunks, cells)
     loss_sum = 0.0
     for i in range(order.size):
@@ -76,6 +81,13 @@ def learn_rows(
             g, rate, share, cells,
         )  # fmt: skip
     return order.size, loss_sum
+
+
+@jit
+def _borrow_rows(r):
+    return Rows(
+        borrow(r.indptr), borrow(r.indices), borrow(r.values), borrow(r.target), borrow(r.weight)
+    )
 
 
 @jit
