@@ -49,7 +49,7 @@ def _interpreted(function: Any) -> Any:
 
 @functools.cache
 def _plain_function(function: Any) -> Any:
-    if hasattr(function, "table"):
+    if hasattr(function, "implements"):
         return _PlainGeneric(function)
     namespace: dict[str, Any] = {"__builtins__": function.__globals__["__builtins__"]}
     copy = types.FunctionType(
@@ -74,7 +74,7 @@ def _names(code: types.CodeType) -> set[str]:
 def _replaced(thing: Any) -> Any:
     if isinstance(thing, types.ModuleType):
         return _PlainModule(thing) if thing.__name__.split(".")[0] == _PACKAGE else thing
-    if hasattr(thing, "py_func") or hasattr(thing, "table"):
+    if hasattr(thing, "py_func") or hasattr(thing, "implements"):
         return _Later(thing)
     return thing
 
