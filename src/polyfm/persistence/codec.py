@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfm.estimators._target import TargetScale
-from polyfm.models.factorized import Factorized, Parameters, aligned_zeros
+from polyfm.models._score import Parameters
+from polyfm.models.factorized import Factorized, aligned_zeros
 from polyfm.models.layout import Layout
 from polyfm.persistence.container import TENSOR_TYPES, ModelFileError
 from polyfm.persistence.frozen import FrozenLearner
@@ -108,8 +109,8 @@ class Encoder:
     def _refuse(self, value: Any, place: str) -> NoReturn:
         raise TypeError(
             f"{place} is {reprlib.repr(value)}, of type {type(value).__name__}, which a model file "
-            "cannot hold: it takes numbers, texts, lists and the specs that polyfm exports. Pickle (joblib) "
-            "stores everything, at the price that loading can execute code."
+            "cannot hold: it takes numbers, texts, lists and the specs that polyfm exports. Pickle "
+            "(joblib) stores everything, at the price that loading can execute code."
         )
 
 
