@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from polyfm.data.rows import Rows, as_rows, canonical_csr
-from polyfm.kernels import contract
+from polyfm.kernels import contract, reference
 from polyfm.losses import Squared
 from polyfm.models._score import score_rows
 from polyfm.models.factorized import Factorized, Parameters
@@ -84,6 +84,22 @@ def plain_scores(model: Factorized, rows: Rows) -> NDArray[Any]:
         cells, out,
     )  # fmt: skip
     return out
+
+
+def enumerated_scores(model: Factorized, X: ArrayLike) -> NDArray[np.float64]:
+    """Return a model's predictions for dense rows by the definition of its kernel."""
+    p = Parameters(*(np.asarray(block, dtype=np.float64) for block in model.parameters))
+    return np.array([_enumerated_score(model, p, x) for x in np.asarray(X, dtype=np.float64)])
+
+
+def _enumerated_score(model: Factorized, p: Parameters, x: NDArray[np.float64]) -> float:
+    inputs = np.append(x, np.ones(model.n_dummies))
+    score = float(p.bias[0, 0] + p.linear[:, 0] @ x)
+    for s in range(model.rank):
+        terms = (p.table[:, 0, s] * inputs)[inputs != 0]
+        theta = p.theta[0] * p.degrees[:, s]
+        score += p.weights[0, s] * reference.value(model.kernel, list(terms), list(theta))
+    return score
 
 
 def read_gradient(
