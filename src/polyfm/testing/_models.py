@@ -102,6 +102,15 @@ def _enumerated_score(model: Factorized, p: Parameters, x: NDArray[np.float64]) 
     return score
 
 
+def first_shared_degree(model: Factorized) -> int:
+    """Return the first degree, from 0, from which on all bases take part in all degrees.
+
+    Weights of degrees are learnt for such degrees only.
+    """
+    apart = np.flatnonzero(~model.parameters.degrees.all(axis=1))
+    return int(apart[-1]) + 1 if apart.size else 0
+
+
 def read_gradient(
     model: Factorized,
     x: NDArray[Any],
@@ -113,7 +122,7 @@ def read_gradient(
     """Return d loss / d parameters at one row, as the solver's own step reveals it.
 
     A step of plain gradient descent with a learning rate of 1 changes each parameter by minus its
-    derivative.
+    derivative. That in a degree weight is 0 below :func:`first_shared_degree`.
 
     Parameters
     ----------
@@ -134,12 +143,11 @@ def read_gradient(
     before = p._replace(linear=np.hstack([p.linear, visits]))
     after = Parameters(*(block.copy() for block in before))
     rows = rows_of(x, [y], dtype=p.table.dtype)
-    m = p.theta.shape[1]
+    switches = Switches(True, True, True, first_shared_degree(model))
     step = plain(learn_rows) if interpreted else learn_rows
     n_done, _ = step(
-        model.kernel, loss, SGD(1.0, 0.0, 0.0), NO_PENALTIES,
-        Switches(True, True, True, 0 if m else m), after, model.plan, rows, np.arange(1),
-        0.0, 1.0, model.work_cells(rows.longest),
+        model.kernel, loss, SGD(1.0, 0.0, 0.0), NO_PENALTIES, switches, after, model.plan,
+        rows, np.arange(1), 0.0, 1.0, model.work_cells(rows.longest),
     )  # fmt: skip
     if n_done != 1:
         raise AssertionError(f"the gradient of {loss} is not finite at x={x}, y={y}.")
