@@ -28,7 +28,7 @@ KERNELS = {
     "all-subsets": (AllSubsets(), 2, None, False, False),
 }
 RULES = {
-    "sgd": (SGD(0.02, 0.1, 0.5), dict(name="sgd", rate=lambda t: 0.02 / (1 + 0.1 * t) ** 0.5)),
+    "sgd": (SGD(0.01, 0.1, 0.5), dict(name="sgd", rate=lambda t: 0.01 / (1 + 0.1 * t) ** 0.5)),
     "adagrad": (AdaGrad(0.1, 1.5), dict(name="adagrad", rate=lambda t: 0.1, initial=1.5)),
 }
 LOSSES = {"squared": Squared(), "logistic": Logistic()}
@@ -72,7 +72,7 @@ class Pair:
             RULES[rule][0],
             Penalties(L2(0.0), spec, spec, Box(1.0), L2(0.05)),
             Switches(True, True, learns_weights, theta_from),
-            np.full(layout.rank, 0.3),
+            np.full(layout.rank, 0.25),
             seed,
         )
         self.X, self.y, self.weight = make_rows(kind, loss, random)
