@@ -44,6 +44,8 @@ def plot_learning_curves(models_or_history: Any, ax: Any = None) -> Any:
     curves = _named(models_or_history)
     for i, (label, source) in enumerate(curves.items()):
         _draw_curves(ax, label, source, _COLOURS[i % len(_COLOURS)], several=len(curves) > 1)
+    if any(line.get_marker() == "o" for line in ax.lines):
+        ax.plot([], [], "o", color="0.4", markersize=7, markeredgecolor="white", label="kept")
     ax.set_xlabel("epoch")
     ax.set_ylabel("loss")
     ax.xaxis.get_major_locator().set_params(integer=True)

@@ -31,7 +31,7 @@ def close() -> Any:
 def test_curves_of_one_model(model: Any) -> None:
     ax = plot_learning_curves(model)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["training", "validation"]
+    assert labels == ["training", "validation", "kept"]
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.history_["loss"])
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), model.history_["validation_loss"])
     assert ax.lines[2].get_xdata()[0] == model.best_iteration_
@@ -42,8 +42,8 @@ def test_curves_of_several(model: Any) -> None:
     ax = plot_learning_curves({"a": model, "b": {"loss": [3.0, 2.0]}}, ax=own)
     assert ax is own
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["a, training", "a, validation", "b, training"]
-    assert len(plot_learning_curves([model, model]).get_legend().get_texts()) == 4
+    assert labels == ["a, training", "a, validation", "b, training", "kept"]
+    assert len(plot_learning_curves([model, model]).get_legend().get_texts()) == 5
 
 
 def test_no_epochs() -> None:

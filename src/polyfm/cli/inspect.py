@@ -1,0 +1,121 @@
+"""``polyfm inspect``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from polyfm.cli._files import add_format
+from polyfm.cli._models import is_classifier, prepare
+from polyfm.inspection import strongest_interactions
+from polyfm.persistence import SavedModel, load_pipeline
+
+_EPILOG = """examples:
+  polyfm inspect income.polyfm
+  polyfm inspect income.polyfm --degree 3 --top 20
+  polyfm inspect income.polyfm --data train.csv --min-count 100
+
+With --data the table says in how many rows the features of an interaction occur together, and
+--min-count leaves out the rare ones. Features of one column of a table are not combined.
+"""
+_MOST_DEGREES = 3
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add description and arguments."""
+    parser.description = "Sum up a model file, and name the strongest interactions."
+    parser.epilog = _EPILOG
+    parser.add_argument("model", metavar="MODEL", help="a model file, from polyfm train")
+    parser.add_argument(
+        "--top", type=int, default=10, metavar="N", help="interactions to name (default: 10)"
+    )
+    parser.add_argument(
+        "--degree", type=int, metavar="N", help="features in each (default: 1 to the order, or 3)"
+    )
+    parser.add_argument("--class", dest="label", metavar="LABEL", help="of more than two classes")
+    data = parser.add_argument_group("rows to count in")
+    data.add_argument("--data", metavar="FILE", help="a file like that of the training")
+    data.add_argument("--min-count", type=int, default=0, metavar="N", help="rows to occur in")
+    add_format(data)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Inspect."""
+    saved = load_pipeline(args.model)
+    for name, value in _summary(saved).items():
+        print(f"{name:<12} {value}")
+    X = None
+    if args.data is not None:
+        args.file = args.data
+        X = prepare(args, saved, labels=False).X
+    output = _output(saved.model, args.label)
+    degrees = range(1, min(_highest_degree(saved.model), _MOST_DEGREES) + 1)
+    for degree in degrees if args.degree is None else [args.degree]:
+        _print_strongest(saved, X, degree, output, args)
+
+
+def _summary(saved: SavedModel) -> dict[str, str]:
+    model = saved.model
+    lines = {"model": type(model).__name__, "kernel": f"{model.kernel}, order {model.order}"}
+    lines["features"] = f"{model.n_features_in_:,}"
+    if saved.encoder is not None:
+        lines["columns"] = ", ".join(saved.encoder.field_names_)
+    if is_classifier(model):
+        lines["classes"] = ", ".join(map(str, model.classes_))
+    if "target" in saved.notes:
+        lines["target"] = str(saved.notes["target"])
+    lines["rank"] = f"{model.rank} per matrix"
+    lines["parameters"] = f"{_n_parameters(model):,}"
+    lines["loss"] = str(model.loss)
+    if hasattr(model, "n_iter_"):
+        lines["epochs"] = f"{model.n_iter_}, best {model.best_iteration_}"
+        lines["best score"] = f"{model.best_score_:.6g}"
+    lines["rows visited"] = f"{model.t_:,}"
+    return lines
+
+
+def _n_parameters(model: Any) -> int:
+    blocks = [model.intercept_, model.coef_, *model.factors_.values()]
+    return sum(np.size(block) for block in [*blocks, *model.dummy_factors_.values()])
+
+
+def _highest_degree(model: Any) -> int:
+    return _MOST_DEGREES if model.kernel == "all-subsets" else int(model.order)
+
+
+def _output(model: Any, label: str | None) -> int:
+    """Return the number of the output that stands for a label."""
+    if label is None:
+        return 0
+    labels = [str(one) for one in getattr(model, "classes_", [])]
+    if label not in labels:
+        raise ValueError(f"--class {label!r} is not among the classes {labels}.")
+    return labels.index(label) if len(labels) > 2 else 0
+
+
+def _print_strongest(
+    saved: SavedModel, X: Any, degree: int, output: int, args: argparse.Namespace
+) -> None:
+    encoder = saved.encoder
+    found = strongest_interactions(
+        saved.model,
+        args.top,
+        degree,
+        X,
+        class_index=output,
+        min_count=args.min_count,
+        fields=None if encoder is None else encoder.fields_,
+        feature_names=None if encoder is None else list(encoder.get_feature_names_out()),
+    )
+    what = "features" if degree == 1 else f"interactions of {degree} features"
+    print(f"\nstrongest {what}{_meaning(saved.model, output)}")
+    print(str(found) if found else "none")
+
+
+def _meaning(model: Any, output: int) -> str:
+    if not is_classifier(model):
+        return ", in the unit of the target"
+    label = model.classes_[1] if len(model.classes_) == 2 else model.classes_[output]
+    return f", for {label}"

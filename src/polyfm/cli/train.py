@@ -1,0 +1,251 @@
+"""``polyfm train``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfm.cli import _flags
+from polyfm.cli._files import (
+    TABLES,
+    Source,
+    add_source,
+    as_wide_as,
+    opened,
+    read_sparse,
+    read_table,
+    size_of,
+)
+from polyfm.cli._models import say
+from polyfm.data import OneHotFieldEncoder
+from polyfm.data.frames import Column
+from polyfm.data.frames import read_table as as_table
+from polyfm.estimators import FMClassifier, FMRegressor
+from polyfm.persistence import save_model
+
+_ESTIMATORS = [FMRegressor, FMClassifier]
+_EPILOG = """examples:
+  polyfm train income.csv --target income --model income.polyfm
+  polyfm train ratings.csv --target rating --numeric user=category --rank 16 --model r.polyfm
+  polyfm train movies.csv --target rating --sets 'genres=|' --model m.polyfm
+  polyfm train train.svm --task classification --validation valid.svm --order 3 --model c.polyfm
+
+Tables (CSV, Parquet): text columns become one feature per category, sets one per element. Columns
+of whole numbers with five rows or more per distinct number are taken as categories, too (codes,
+identifiers, ages); other numbers are cut into 10 quantile bins, which neither outliers nor missing
+cells can harm. --numeric says otherwise for one column or for all. The encoder is kept in the
+model file.
+
+Task: auto means classification for text, truth values and targets of exactly two values, else
+regression.
+
+Validation: rows are held out as --early-stopping and --validation-fraction say, unless
+--validation names a file. Ctrl-C ends training and saves what was learnt so far.
+"""
+_NUMERIC = ("auto", "passthrough", "bin", "standardize", "category")
+_ROWS_PER_CATEGORY = 5
+
+
+class Data(NamedTuple):
+    """Rows to learn from, and how they were made."""
+
+    X: Any
+    target: NDArray[Any]
+    encoder: OneHotFieldEncoder | None
+    notes: dict[str, Any]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add description and arguments."""
+    parser.description = "Train a factorization machine on a file and save it."
+    parser.epilog = _EPILOG
+    add_source(parser)
+    parser.add_argument("--target", metavar="COLUMN", help="what to predict, in a table")
+    parser.add_argument(
+        "--task", choices=("auto", "regression", "classification"), default="auto",
+        help="numbers or labels (default: auto, see below)",
+    )  # fmt: skip
+    parser.add_argument("--model", required=True, metavar="MODEL", help="the file to write")
+    parser.add_argument("--validation", metavar="FILE", help="rows to judge each epoch by")
+    parser.add_argument(
+        "--predict-only", action="store_true",
+        help="keep in the model file what predictions need and no more: about half the size",
+    )  # fmt: skip
+    _add_encoding(parser.add_argument_group("encoding of tables"))
+    # With a default seed the same command gives the same model.
+    _flags.add_flags(parser.add_argument_group("model and training"), list(_ESTIMATORS))
+    parser.set_defaults(random_state=0)
+
+
+def _add_encoding(group: Any) -> None:
+    group.add_argument(
+        "--numeric", action="append", default=[], metavar="[COLUMN=]HOW",
+        help=f"for numbers: {', '.join(_NUMERIC)}; may be repeated",
+    )  # fmt: skip
+    group.add_argument("--n-bins", type=int, default=10, metavar="N", help="bins (default: 10)")
+    group.add_argument(
+        "--sets", action="append", default=[], metavar="COLUMN=SEPARATOR",
+        help="a column whose cells are sets written as text; may be repeated",
+    )  # fmt: skip
+    group.add_argument(
+        "--min-count", type=int, default=1, metavar="N",
+        help="rows in which a category must occur to become a feature (default: 1)",
+    )  # fmt: skip
+    group.add_argument(
+        "--zero-based", type=_flags.value_of, default="auto", metavar="{auto,true,false}",
+        help="whether indices of svmlight and libffm files start at 0 (default: auto)",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> None:
+    """Train."""
+    data = _read(args)
+    model = _estimator(args, data.target)
+    data.notes["task"] = "classification" if isinstance(model, FMClassifier) else "regression"
+    say(
+        args,
+        f"{data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, "
+        f"{data.notes['task']}{_classes(model, data.target)}",
+    )
+    validation = _read_validation(args, data)
+    started = time.perf_counter()
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            model.fit(data.X, data.target, **validation)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_saved_part(args, model, data)) from None
+    _save(args, model, data)
+    say(args, f"trained {_outcome(model)} in {time.perf_counter() - started:.1f} s")
+    say(args, f"saved to {args.model} ({size_of(args.model)})")
+
+
+def _read(args: argparse.Namespace) -> Data:
+    with opened(args.file, args.format, args.separator) as source:
+        if source.format not in TABLES:
+            content, zero_based = read_sparse(
+                source._replace(zero_based=args.zero_based), labels=True
+            )
+            notes = {"format": source.format, "zero_based": zero_based}
+            return Data(content.rows, _labelled(source, content.target), None, notes)
+        if args.target is None:
+            raise ValueError(f"{source.path} is a table: name the column to predict by --target.")
+        content = read_table(source, args.target)
+        encoder = OneHotFieldEncoder(
+            numeric=_numeric(args.numeric, as_table(content.rows).columns),
+            n_bins=args.n_bins,
+            sets=dict(_pair("--sets", text) for text in args.sets),
+            min_count=args.min_count,
+        )
+        X = encoder.fit_transform(content.rows)
+        notes = {"format": source.format, "target": args.target}
+        return Data(X, _labelled(source, content.target), encoder, notes)
+
+
+def _labelled(source: Source, target: NDArray[Any] | None) -> NDArray[Any]:
+    if target is None or len(target) == 0:
+        raise ValueError(f"{source.path} has no rows.")
+    return target
+
+
+def _pair(flag: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.rpartition("=")
+    if not equals or not value:
+        raise ValueError(f"{flag} takes COLUMN=VALUE, got {text!r}.")
+    return name, value
+
+
+def _numeric(given: list[str], columns: list[Column]) -> dict[str, str]:
+    """Return how to encode each column of numbers."""
+    named = [_pair("--numeric", text) if "=" in text else ("", text) for text in given]
+    for name, how in named:
+        if how not in _NUMERIC:
+            raise ValueError(f"--numeric must be one of {', '.join(_NUMERIC)}, got {how!r}.")
+        if name and name not in [column.name for column in columns]:
+            raise ValueError(f"--numeric names a column {name!r} that the file does not have.")
+    asked = {name: how for name, how in named if how != "auto"}
+    default = asked.pop("", None)
+    numbers = [column for column in columns if column.kind == "number"]
+    return {column.name: default or _robust(column) for column in numbers} | asked
+
+
+def _robust(column: Column) -> str:
+    """Return "category" for codes, identifiers and small counts, "bin" for measurements."""
+    values = np.asarray(column.values)[~column.missing]
+    whole = values.dtype.kind in "biu" or bool(np.all(values == np.floor(values)))
+    if whole and len(np.unique(values)) * _ROWS_PER_CATEGORY <= len(values):
+        return "category"
+    return "bin"
+
+
+def _read_validation(args: argparse.Namespace, data: Data) -> dict[str, Any]:
+    if args.validation is None:
+        return {}
+    with opened(args.validation, args.format, args.separator) as source:
+        if (source.format in TABLES) != (data.encoder is not None):
+            raise ValueError(f"{source.path} has another kind of format than {args.file}.")
+        if data.encoder is not None:
+            content = read_table(source, args.target)
+            X = data.encoder.transform(content.rows)
+        else:
+            base = data.notes["zero_based"]
+            content, _ = read_sparse(source._replace(zero_based=base), labels=True)
+            X, _ = as_wide_as(content.rows, data.X.shape[1])
+        return {"X_val": X, "y_val": _labelled(source, content.target)}
+
+
+def _estimator(args: argparse.Namespace, target: NDArray[Any]) -> Any:
+    cls = FMClassifier if _is_classification(args.task, target) else FMRegressor
+    _flags.check_given(args, cls, list(_ESTIMATORS))
+    return cls(**_flags.given(args, cls), verbose=int(not args.quiet))
+
+
+def _is_classification(task: str, target: NDArray[Any]) -> bool:
+    if task != "auto":
+        return task == "classification"
+    return target.dtype.kind not in "iuf" or len(np.unique(target)) == 2
+
+
+def _classes(model: Any, target: NDArray[Any]) -> str:
+    if not isinstance(model, FMClassifier):
+        return f" of {np.mean(target):.4g} on average" if target.dtype.kind in "iuf" else ""
+    labels, counts = np.unique(target, return_counts=True)
+    if len(labels) > 5:
+        return f" of {len(labels)} classes"
+    named = (f"{label} ({count:,})" for label, count in zip(labels, counts, strict=True))
+    return f" of {', '.join(named)}"
+
+
+def _save(args: argparse.Namespace, model: Any, data: Data) -> None:
+    model.set_params(verbose=0)
+    save_model(
+        model,
+        args.model,
+        include_state=not args.predict_only,
+        encoder=data.encoder,
+        notes=data.notes,
+    )
+
+
+def _saved_part(args: argparse.Namespace, model: Any, data: Data) -> str:
+    """Save what an interrupted training has learnt; return what to say about it."""
+    if not getattr(model, "n_iter_", 0):
+        return "no epoch was complete, so no model was saved"
+    _save(args, model, data)
+    return f"the model as it was after epoch {model.n_iter_} was saved to {args.model}"
+
+
+def _outcome(model: Any) -> str:
+    validated = [name for name in model.history_ if name.startswith("validation_")]
+    if not validated:
+        return f"{model.n_iter_} epochs, training loss {model.history_['loss'][-1]:.5f}"
+    name = validated[0].removeprefix("validation_").replace("_", " ")
+    return (
+        f"{model.n_iter_} epochs, the best is {model.best_iteration_} "
+        f"with a validation {name} of {model.best_score_:.5f}"
+    )
