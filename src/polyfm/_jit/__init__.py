@@ -5,7 +5,7 @@ implementation by the type of its first argument, and ``lanes`` is the number ty
 scalar formula run on eight bases at a time.
 """
 
-from polyfm._jit.cache import compile_count, jit
+from polyfm._jit.cache import compile_count, jit, jit_allocating
 from polyfm._jit.dispatch import generic
 from polyfm._jit.lanes import (
     LANES,
@@ -20,17 +20,17 @@ from polyfm._jit.lanes import (
     store,
     where_positive,
 )
-from polyfm._jit.memory import borrow, prefetch
+from polyfm._jit.memory import prefetch
 
 __all__ = [
     "LANES",
     "absolute",
-    "borrow",
     "broadcast",
     "compile_count",
     "generic",
     "horizontal_sum",
     "jit",
+    "jit_allocating",
     "load",
     "load_like",
     "maximum",

@@ -1,4 +1,4 @@
-"""``jit``: Numba with polyfm's options and a disk cache that follows the package's source."""
+"""``jit`` and ``jit_allocating``: Numba with polyfm's options and a disk cache that follows the package's source."""
 
 from __future__ import annotations
 
@@ -90,10 +90,23 @@ class _Cache(FunctionCache):
 def jit(function: Callable[..., Any]) -> Any:
     """Compile ``function`` on first use, without the GIL, cached on disk where a folder allows it.
 
-    Division by zero follows IEEE 754, as in NumPy. With ``NUMBA_DISABLE_JIT=1`` the function is
-    returned as it is.
+    Division by zero follows IEEE 754, as in NumPy. Functions that call each other are inlined, and
+    references to arrays are not counted: per row, the counters' atomic instructions would cost
+    more than the arithmetic, and threads would wait for each other at them. So a function may not
+    allocate or return an array; one that does uses :func:`jit_allocating`.
+
+    With ``NUMBA_DISABLE_JIT=1`` the function is returned as it is.
     """
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    return _compiled(function, forceinline=True, _nrt=False)
+
+
+def jit_allocating(function: Callable[..., Any]) -> Any:
+    """Compile as :func:`jit` does a function that makes new arrays."""
+    return _compiled(function)
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Any:
+    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if config.DISABLE_JIT:
         return dispatcher
     if _is_writable(cache_folder()):

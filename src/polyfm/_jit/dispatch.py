@@ -50,7 +50,11 @@ def generic(declaration: Callable[..., Any]) -> Any:
             ) from None
         return implementation(spec, *args)
 
-    @overload(call, strict=False)
+    @overload(
+        call,
+        strict=False,
+        jit_options={"_nrt": False, "error_model": "numpy", "forceinline": True},
+    )
     def _resolve(spec, *args):
         if isinstance(spec, types.BaseNamedTuple):
             return table.get(spec.instance_class)

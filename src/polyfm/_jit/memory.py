@@ -1,4 +1,4 @@
-"""Telling the processor and the reference counter about memory."""
+"""Telling the processor what memory will be needed."""
 
 from __future__ import annotations
 
@@ -33,32 +33,3 @@ def prefetch(array: Any, offset: int) -> None:
 @overload(prefetch)
 def _prefetch(array, offset):
     return lambda array, offset: _prefetch_line(array, offset)
-
-
-@intrinsic
-def _without_owner(typingctx: Any, array: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        make = context.make_array(array)
-        view = make(context, builder, values[0])
-        view.meminfo = ir.Constant(view.meminfo.type, None)
-        view.parent = ir.Constant(view.parent.type, None)
-        return view._getvalue()
-
-    return array(array), codegen
-
-
-def borrow(array: Any) -> Any:
-    """Return a view that is not counted: for compiled loops whose caller holds the array.
-
-    Each call of a function that is not inlined counts its arrays' references with atomic
-    instructions. That costs as much as a short row, and threads that share arrays wait for each
-    other at the counters.
-    """
-    return array
-
-
-@overload(borrow)
-def _borrow(array):
-    if isinstance(array, types.Array):
-        return lambda array: _without_owner(array)
-    return None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm._jit import LANES, borrow, horizontal_sum, jit, load, prefetch, store
+from polyfm._jit import LANES, horizontal_sum, jit, load, prefetch, store
 from polyfm.kernels import contract
 from polyfm.kernels.rows import fold, places
 
@@ -45,19 +45,6 @@ class Plan(NamedTuple):
 
 
 @jit
-def borrow_parameters(p):
-    """Return the same parameters without reference counts, see :func:`polyfm._jit.borrow`."""
-    return Parameters(
-        borrow(p.bias),
-        borrow(p.linear),
-        borrow(p.table),
-        borrow(p.weights),
-        borrow(p.theta),
-        borrow(p.degrees),
-    )
-
-
-@jit
 def load_degree_weights(parameters, chunks, cells):
     """Copy theta into the first cells: m for each chunk of bases."""
     m, rank = parameters.degrees.shape
@@ -71,7 +58,7 @@ def load_degree_weights(parameters, chunks, cells):
 def score_row(kernel, parameters, plan, indices, values, cells):
     """Return f(x) of one row and leave the state of every chunk of bases in the cells."""
     linear = parameters.linear
-    score = parameters.bias[0, 0]
+    score = linear.dtype.type(0.0)
     for t in range(indices.size):
         score += linear[indices[t], 0] * values[t]
     chunks = plan.chunks
@@ -86,7 +73,8 @@ def score_row(kernel, parameters, plan, indices, values, cells):
         kernels = contract.value(local, cells, last, c * m)
         score += horizontal_sum(kernels * load(parameters.weights, column, count))
         at += places(local, plan.n_dummies + indices.size)
-    return score
+    # Last, as the row before has only just changed it: all else need not wait for it.
+    return score + parameters.bias[0, 0]
 
 
 @jit
@@ -111,8 +99,6 @@ def prefetch_parameters(parameters, indices, first, last):
 @jit
 def score_rows(kernel, parameters, plan, indptr, indices, values, cells, out):
     """Write f(x) of all rows of a CSR matrix into ``out``."""
-    parameters, plan = borrow_parameters(parameters), Plan(borrow(plan.chunks), plan.n_dummies)
-    indices, values, cells = borrow(indices), borrow(values), borrow(cells)
     load_degree_weights(parameters, plan.chunks, cells)
     for i in range(out.size):
         if i + 1 < out.size:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyfm._jit import jit
+from polyfm._jit import jit, jit_allocating
 
 
-@jit
+@jit_allocating
 def distinct(indices, mark):
     """Return the distinct column numbers, in the order of their first use.
 
@@ -33,7 +33,7 @@ def count_visits(indices, linear, column):
         linear[indices[t], column] += 1.0
 
 
-@jit
+@jit_allocating
 def measure_units(indices, values, linear, column, features):
     """Set one over the root mean square of the non-zeros as the unit of some columns."""
     n = np.zeros(linear.shape[0])

@@ -6,14 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyfm._jit import borrow, horizontal_sum, jit, load, prefetch
-from polyfm.data.rows import Rows
+from polyfm._jit import horizontal_sum, jit, load, prefetch
 from polyfm.kernels import contract as kernels
 from polyfm.kernels.rows import places
 from polyfm.losses import contract as losses
 from polyfm.models._score import (
-    Plan,
-    borrow_parameters,
     first_state,
     load_degree_weights,
     prefetch_parameters,
@@ -56,10 +53,9 @@ def learn_rows(
     parameter pays at a visit which every row visits. A feature's parameters pay the same in all,
     in as many shares as there are rows with the feature.
     """
-    parameters, plan = borrow_parameters(parameters), Plan(borrow(plan.chunks), plan.n_dummies)
-    rows, order, cells = _borrow_rows(rows), borrow(order), borrow(cells)
     load_degree_weights(parameters, plan.chunks, cells)
-    loss_sum = 0.0
+    dtype = parameters.bias.dtype.type
+    loss_sum, share = 0.0, dtype(share)
     for i in range(order.size):
         _look_ahead(parameters, rows, order, i)
         row = order[i]
@@ -67,11 +63,11 @@ def learn_rows(
         indices, values = rows.indices[first:last], rows.values[first:last]
         score = score_row(kernel, parameters, plan, indices, values, cells)
         target, weight = rows.target[row], rows.weight[row]
-        g = weight * losses.gradient(loss, target, score)
+        g = dtype(weight * losses.gradient(loss, target, score))
         if not np.isfinite(g):
             return i, loss_sum
         loss_sum += weight * losses.value(loss, target, score)
-        rate = updates.rate(rule, t + i)
+        rate = dtype(updates.rate(rule, t + i))
         if switches.bias:
             updates.step(rule, penalties.bias, parameters.bias, 0, 1, 1, g, rate, share)
         if switches.linear:
@@ -81,13 +77,6 @@ def learn_rows(
             g, rate, share, cells,
         )  # fmt: skip
     return order.size, loss_sum
-
-
-@jit
-def _borrow_rows(r):
-    return Rows(
-        borrow(r.indptr), borrow(r.indices), borrow(r.values), borrow(r.target), borrow(r.weight)
-    )
 
 
 @jit

@@ -6,38 +6,9 @@ the same whether the feature is met in the first batch or the last, and whatever
 
 from __future__ import annotations
 
-import numpy as np
-
 from polyfm._jit import jit
+from polyfm.solvers._random import symmetric
 from polyfm.updates import contract as updates
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-_TO_UNIT = 2.0**-53
-
-
-@jit
-def _mixed(state):
-    """Scramble 64 bits with the finaliser of SplitMix64 (Steele, Lea, Flood 2014)."""
-    state = (state ^ (state >> np.uint64(30))) * _MIX_1
-    state = (state ^ (state >> np.uint64(27))) * _MIX_2
-    return state ^ (state >> np.uint64(31))
-
-
-@jit
-def _uniform(key, counter):
-    bits = _mixed(key + (np.uint64(counter) + np.uint64(1)) * _GOLDEN)
-    return (np.float64(bits >> np.uint64(11)) + 0.5) * _TO_UNIT
-
-
-@jit
-def normal(seed, row, column):
-    """Return a standard normal number that depends on its three integer arguments alone."""
-    key = _mixed(np.uint64(seed) + (np.uint64(row) + np.uint64(1)) * _GOLDEN)
-    radius = np.sqrt(-2.0 * np.log(_uniform(key, 2 * (column // 2))))
-    angle = 2.0 * np.pi * _uniform(key, 2 * (column // 2) + 1)
-    return radius * (np.cos(angle) if column % 2 == 0 else np.sin(angle))
 
 
 @jit
@@ -60,7 +31,7 @@ def start_features(rule, penalties, parameters, features, seed, scales):
             place = j * linear.shape[1]
             updates.begin(rule, penalties.linear, linear, place, 1, 1, zero, unit)
         for s in range(rank):
-            weight = table.dtype.type(normal(seed, j, s) * scales[s] * unit)
+            weight = table.dtype.type(symmetric(seed, j, s) * scales[s] * unit)
             place = j * n_planes * rank + s
             updates.begin(rule, penalties.factors, table, place, rank, 1, weight, unit)
 

@@ -17,11 +17,13 @@ from polyfm.models.factorized import Factorized, Parameters, aligned_zeros
 from polyfm.models.layout import Layout
 from polyfm.solvers._columns import count_visits, distinct, measure_units
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
+from polyfm.solvers._random import BLOCK, random_order
 from polyfm.solvers._start import start_block, start_features
 from polyfm.updates import contract as updates
 
 _SECONDS_PER_SLICE = 0.15
 _FIRST_SLICE = 2048
+_SMALL_BLOCKS = ("bias", "weights", "theta")
 
 Report = Callable[[int, int], None]
 """Called between slices with the number of rows done and to do in this pass."""
@@ -122,15 +124,16 @@ class StochasticLearner:
         features = distinct(rows.indices, self._mark)
         counters = (self.n_visits, self.n_rows, self.n_epochs)
         p = self.model.parameters
-        small = [block.copy() for block in (p.bias, p.weights, p.theta)]
+        small = {name: getattr(p, name).copy() for name in _SMALL_BLOCKS}
         dummies = p.table[self.model.n_features :].copy()
         linear, table = p.linear[features], p.table[features]
         try:
             self.add_rows(rows)
             self.learn(rows)
+            self.check_finite(features)
         except BaseException:
-            for block, saved in zip((p.bias, p.weights, p.theta), small, strict=True):
-                block[...] = saved
+            for name, saved in small.items():
+                getattr(p, name)[...] = saved
             p.table[self.model.n_features :] = dummies
             p.linear[features], p.table[features] = linear, table
             self.n_visits, self.n_rows, self.n_epochs = counters
@@ -164,16 +167,14 @@ class StochasticLearner:
                     report(done, len(order))
                 elapsed = max(time.perf_counter() - started, 1e-6)
                 size = int(min(max(size * _SECONDS_PER_SLICE / elapsed, 64), 4 * size))
-        self._check_finite()
         return loss_sum / max(len(order), 1)
 
     def epoch(self, rows: Rows, *, shuffle: bool = True, report: Report | None = None) -> float:
         """Visit ``rows`` once, in an order that depends on the seed and the epoch's number."""
-        order = None
+        order = np.arange(rows.n_rows)
         if shuffle:
-            order = np.random.default_rng([self.settings.seed, self.n_epochs]).permutation(
-                rows.n_rows
-            )
+            blocks = np.empty(-(-rows.n_rows // BLOCK), dtype=np.int64)
+            random_order(order, blocks, self.settings.seed, self.n_epochs)
         loss = self.learn(rows, order, report)
         self.n_epochs += 1
         return loss
@@ -192,21 +193,22 @@ class StochasticLearner:
     def _learn_slice(
         self, crew: _Crew, work: list[NDArray[Any]], rows: Rows, order: NDArray[np.int64]
     ) -> float:
-        """Let each thread learn its part of ``order`` into the same parameters."""
+        """Let each thread learn its part of ``order`` into the same table."""
         parts = np.array_split(order, len(work))
         starts = self.n_visits + np.cumsum([0, *map(len, parts[:-1])])
         s, model = self.settings, self.model
-        share = 1.0 / self.n_rows
+        owned = _own_copies(model.parameters, len(work))
         results = crew.run(
             learn_rows,
             [
                 (
-                    model.kernel, s.loss, s.rule, s.penalties, s.switches, model.parameters,
-                    model.plan, rows, part, float(start), share, cells,
+                    model.kernel, s.loss, s.rule, s.penalties, s.switches, parameters,
+                    model.plan, rows, part, float(start), 1.0 / self.n_rows, cells,
                 )
-                for part, start, cells in zip(parts, starts, work, strict=True)
+                for part, start, cells, parameters in zip(parts, starts, work, owned, strict=True)
             ],
         )  # fmt: skip
+        _merge(model.parameters, owned)
         for (n_done, _), part in zip(results, parts, strict=True):
             if n_done < len(part):
                 raise self._divergence(rows, int(part[n_done]))
@@ -232,21 +234,32 @@ class StochasticLearner:
         s = self.settings
         start_features(s.rule, s.penalties, self.model.parameters, features, s.seed, s.start_scales)
 
-    def _check_finite(self) -> None:
-        for name, block in zip(Parameters._fields, self.model.parameters, strict=True):
-            if not np.isfinite(block.sum(dtype=np.float64)):
-                raise DivergenceError(f"{name} parameters are no longer finite. {self.advice()}")
+    def check_finite(self, features: NDArray[np.int64] | None = None) -> None:
+        """Raise a DivergenceError if a parameter, of the given features or at all, is not finite.
+
+        Learning stops at the first prediction that is not finite. This finds what the last rows
+        did to parameters that no later row has used.
+        """
+        p = self.model.parameters
+        if features is not None:
+            p = p._replace(linear=p.linear[features], table=p.table[features])
+        for name, block in zip(Parameters._fields, p, strict=True):
+            if block.size and not np.isfinite(block.min() + block.max()):
+                raise DivergenceError(
+                    f"training diverged in epoch {self.n_epochs + 1}: {name} parameters are no "
+                    f"longer finite. {self.advice()}"
+                )
 
     def _divergence(self, rows: Rows, row: int) -> DivergenceError:
         first, last = rows.indptr[row], rows.indptr[row + 1]
         values = np.abs(rows.values[first:last])
-        where = f"row {row}"
+        where = "a row without non-zeros"
         if values.size:
             j = int(rows.indices[first + int(values.argmax())])
-            where += f", whose largest value is {values.max():.6g} in column {j}"
+            where = f"a row whose largest value is {values.max():.6g} in column {j}"
         return DivergenceError(
-            f"training diverged in epoch {self.n_epochs + 1}, at {where}: the prediction is not "
-            f"a finite number. {self.advice()}"
+            f"training diverged in epoch {self.n_epochs + 1}: the prediction is not a finite "
+            f"number at {where}. {self.advice()}"
         )
 
     def advice(self) -> str:
@@ -256,6 +269,31 @@ class StochasticLearner:
             f"The learning rate is {rate:.6g}: lower learning_rate, "
             "or scale columns with large values (for example with MaxAbsScaler)."
         )
+
+
+def _own_copies(shared: Parameters, n_threads: int) -> list[Parameters]:
+    """Give each thread the table of all and small blocks of its own.
+
+    Every row changes the bias: threads that share it spend their time handing its cache line to
+    each other.
+    """
+    if n_threads == 1:
+        return [shared]
+    return [
+        shared._replace(**{name: getattr(shared, name).copy() for name in _SMALL_BLOCKS})
+        for _ in range(n_threads)
+    ]
+
+
+def _merge(shared: Parameters, owned: list[Parameters]) -> None:
+    """Average the threads' weights, and add up what each has remembered since they parted."""
+    if len(owned) == 1:
+        return
+    for name in _SMALL_BLOCKS:
+        block = getattr(shared, name)
+        copies = np.stack([getattr(parameters, name) for parameters in owned])
+        block[1:] += (copies[:, 1:] - block[1:]).sum(axis=0)
+        block[0] = copies[:, 0].mean(axis=0)
 
 
 class _Crew:

@@ -89,6 +89,8 @@ class Training:
                 self._best = [learner.snapshot() for learner in self.learners]
             if stopper.should_stop:
                 break
+        for learner in self.learners:
+            learner.check_finite()
         if self._best is not None:
             for learner, weights in zip(self.learners, self._best, strict=True):
                 learner.restore(weights)
