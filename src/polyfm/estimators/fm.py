@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import compute_class_weight
+from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -567,6 +567,9 @@ class FMClassifier(ClassifierMixin, BaseFM):
         return np.where(codes[:, None] == positive, 1.0, -1.0), weight
 
     def _check_labels(self, y: Any, n_rows: int) -> NDArray[Any]:
+        if np.asarray(y).dtype.kind == "f":
+            # First, since the next check casts, which NumPy warns of where it finds NaN.
+            assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         labels = column_or_1d(y, warn=True)
         check_length("y", len(labels), n_rows)
