@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import pathlib
@@ -33,6 +34,7 @@ def cache_folder() -> pathlib.Path:
     return base / "polyfm" / "jit"
 
 
+@functools.cache
 def _is_writable(folder: pathlib.Path) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ COMMANDS = {
     "predict": "predict the rows of a file",
     "evaluate": "measure how well a model predicts a file",
     "inspect": "say what a model has learnt",
+    "reproduce": "run an experiment on real data and print its table",
 }
 """Each is the module of its name in this package, with ``configure(parser)`` and ``run(args)``."""
 
@@ -111,6 +112,8 @@ def _words(error: BaseException) -> str:
 
 
 def _tell(args: argparse.Namespace, message: str, code: int) -> int:
+    if code == _INTERRUPTED and sys.stderr.isatty():
+        print(file=sys.stderr)  # after ^C and what is left of a progress bar
     print(f"polyfm {args.command}: {message}", file=sys.stderr)
     return code
 

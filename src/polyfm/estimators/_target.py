@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfm.losses import contract as losses
+from polyfm.losses.averages import weighted_mean
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class TargetScale:
             raise ValueError("y spreads over more than the largest finite number: scale it down.")
         if largest == 0.0:
             return cls(offset, 1.0, True)
-        scale = largest * float(np.sqrt(np.average((distance / largest) ** 2, weights=weight)))
+        scale = largest * float(np.sqrt(weighted_mean((distance / largest) ** 2, weight)))
         return cls(offset, scale if scale > 0 else 1.0, True)
 
     def scaled(self, loss: Any) -> Any:

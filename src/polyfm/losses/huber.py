@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyfm.losses import contract
-from polyfm.losses.quantile import weighted_quantile
+from polyfm.losses.averages import weighted_mean, weighted_quantile
 
 
 class Huber(NamedTuple):
@@ -50,7 +50,7 @@ def _inverse_link(loss, p):
 def _best_constant(loss, y, weight):
     # One weighted step from the median towards the minimiser: close enough to start from.
     median = weighted_quantile(y, weight, 0.5)
-    return median + float(np.average(np.clip(y - median, -loss.delta, loss.delta), weights=weight))
+    return median + weighted_mean(np.clip(y - median, -loss.delta, loss.delta), weight)
 
 
 @contract.scaled.implements(Huber)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyfm.losses import contract
+from polyfm.losses.averages import weighted_mean
 
 _LARGEST_EXPONENT = 700.0
 
@@ -43,7 +44,7 @@ def _inverse_link(loss, p):
 
 @contract.best_constant.implements(Poisson)
 def _best_constant(loss, y, weight):
-    mean = float(np.average(y, weights=weight))
+    mean = weighted_mean(y, weight)
     return float(np.log(max(mean, 1e-6)))
 
 

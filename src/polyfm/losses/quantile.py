@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyfm.losses import contract
+from polyfm.losses.averages import weighted_quantile
 
 
 class Quantile(NamedTuple):
@@ -19,14 +20,6 @@ class Quantile(NamedTuple):
     """
 
     level: float = 0.5
-
-
-def weighted_quantile(y: np.ndarray, weight: np.ndarray, level: float) -> float:
-    """Return the smallest value below which at least ``level`` of the weight lies."""
-    order = np.argsort(y, kind="stable")
-    cumulative = np.cumsum(weight[order], dtype=np.float64)
-    place = np.searchsorted(cumulative, level * cumulative[-1])
-    return float(y[order[min(place, len(order) - 1)]])
 
 
 @contract.value.implements(Quantile)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from polyfm.losses import contract
+from polyfm.losses.averages import weighted_mean
 
 
 class Squared(NamedTuple):
@@ -35,7 +34,7 @@ def _inverse_link(loss, p):
 
 @contract.best_constant.implements(Squared)
 def _best_constant(loss, y, weight):
-    return float(np.average(y, weights=weight))
+    return weighted_mean(y, weight)
 
 
 @contract.scaled.implements(Squared)

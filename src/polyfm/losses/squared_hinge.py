@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyfm.losses import contract
+from polyfm.losses.averages import weighted_mean
 
 
 class SquaredHinge(NamedTuple):
@@ -39,7 +40,7 @@ def _inverse_link(loss, p):
 
 @contract.best_constant.implements(SquaredHinge)
 def _best_constant(loss, y, weight):
-    return float(np.average(y, weights=weight))
+    return weighted_mean(y, weight)
 
 
 @contract.scaled.implements(SquaredHinge)

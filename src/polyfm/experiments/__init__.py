@@ -1,0 +1,20 @@
+"""Experiments on real data, run by ``polyfm reproduce NAME``.
+
+An experiment is a function without required arguments that returns a :class:`Report`. A new one is
+a function in a module here and one line in ``EXPERIMENTS``.
+"""
+
+from polyfm.experiments.clicks import adult, criteo, frappe
+from polyfm.experiments.ratings import movielens_100k, movielens_1m
+from polyfm.experiments.report import Report
+
+EXPERIMENTS = {
+    "movielens-100k": movielens_100k,
+    "movielens-1m": movielens_1m,
+    "adult": adult,
+    "frappe": frappe,
+    "criteo": criteo,
+}
+"""Experiments by the name users give."""
+
+__all__ = ["EXPERIMENTS", "Report"]

@@ -1,0 +1,79 @@
+"""A table of results that prints, and goes into CSV and Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Report:
+    """Results of an experiment.
+
+    Parameters
+    ----------
+    title : str
+        What was measured, on what.
+    columns : sequence of str
+        Names of the columns; the first names what a row is.
+    rows : list of tuple
+        Cells: text or numbers.
+    notes : list of str
+        What a reader has to know to repeat or compare the figures.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, *cells: object) -> None:
+        """Append a row.
+
+        Raises
+        ------
+        ValueError
+            When the number of cells is not that of the columns.
+        """
+        if len(cells) != len(self.columns):
+            raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns.")
+        self.rows.append(cells)
+
+    def to_text(self) -> str:
+        """Return the table with aligned columns."""
+        lines = [tuple(self.columns), *(tuple(map(_shown, row)) for row in self.rows)]
+        widths = [max(len(line[c]) for line in lines) for c in range(len(self.columns))]
+        left = [not lines[-1][c].replace(".", "").isdigit() for c in range(len(self.columns))]
+        body = [
+            "  ".join(
+                cell.ljust(width) if is_left else cell.rjust(width)
+                for cell, width, is_left in zip(line, widths, left, strict=True)
+            )
+            for line in lines
+        ]
+        rule = "-" * len(body[0])
+        return "\n".join([self.title, rule, body[0], rule, *body[1:], *self._notes()])
+
+    def to_markdown(self) -> str:
+        """Return the table in Markdown."""
+        lines = [tuple(self.columns), ("---",) + ("---:",) * (len(self.columns) - 1)]
+        lines += [tuple(map(_shown, row)) for row in self.rows]
+        table = ["| " + " | ".join(line) + " |" for line in lines]
+        return "\n".join([f"**{self.title}**", "", *table, "", *self._notes()])
+
+    def to_csv(self) -> str:
+        """Return the table as CSV, numbers in full."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(self.rows)
+        return out.getvalue()
+
+    def _notes(self) -> list[str]:
+        return [f"- {note}" for note in self.notes]
+
+
+def _shown(cell: object) -> str:
+    return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
