@@ -181,7 +181,7 @@ def test_column_names_are_kept_and_checked(tmp_path: Path) -> None:
         {"random_state": np.random.RandomState(4)},
         {"alpha": np.float32(0.1)},
     ],
-    ids=str,
+    ids=lambda options: "-".join(options),
 )
 def test_parameters_of_many_kinds(options: dict[str, Any], tmp_path: Path) -> None:
     model = FMClassifier(**{"max_iter": 2, **options}).fit(X, Y > 50)
