@@ -59,7 +59,7 @@ def test_unusable_input_leaves_an_earlier_fit(problem):
     model = FMClassifier(max_iter=2, random_state=0).fit(X, y > 0)
     before = model.predict_proba(X)
     for bad in (np.full_like(X, np.nan), X[:10]):
-        with pytest.raises(ValueError, match="NaN|inconsistent"):
+        with pytest.raises(ValueError, match=r"NaN|inconsistent"):
             model.fit(bad, y > 0)
         assert np.array_equal(model.predict_proba(X), before)
 
@@ -75,7 +75,8 @@ INTERRUPTED = """
     X = random.normal(size=(20_000, 20))
     y = X[:, 0] * X[:, 1]
     endless = dict(max_iter=10**9, tol=0, early_stopping=False, random_state=0, n_jobs=n_jobs)
-    fitted = FMRegressor(max_iter=1, random_state=0, warm_start=True, n_jobs=n_jobs).fit(X[:500], y[:500])
+    fitted = FMRegressor(max_iter=1, random_state=0, warm_start=True, n_jobs=n_jobs)
+    fitted.fit(X[:500], y[:500])
     before = fitted.predict(X[:50])
     fitted.set_params(**endless)
     fresh = FMRegressor(**endless)

@@ -1,4 +1,4 @@
-"""Fits that must agree: with scikit-learn, with themselves in parts, under changes that say nothing."""
+"""Fits that must agree: with scikit-learn, with their own parts, whatever form the data has."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def problem(random):
 
 @pytest.fixture
 def labels(problem, random):
-    X, y = problem
+    _, y = problem
     return np.where(random.logistic(scale=2.0, size=200) < y - y.mean(), "yes", "no")
 
 
