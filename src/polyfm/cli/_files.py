@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import os
 import sys
@@ -160,10 +161,10 @@ def read_sparse(source: Source, *, labels: bool) -> tuple[Content, bool]:
             if error.text != "0":  # an index of 0 is what tells the two apart
                 raise
             base = True
-    return _load(source, bool(base), labels), bool(base)
+    return _load(source, base, labels), base is True
 
 
-def _load(source: Source, zero_based: bool, labels: bool) -> Content:
+def _load(source: Source, zero_based: bool | str, labels: bool) -> Content:
     if source.format == "svmlight":
         X, y = load_svmlight(source.path, zero_based=zero_based, labels=labels)
     else:
@@ -191,6 +192,17 @@ def write_to(name: str | None) -> contextlib.AbstractContextManager[Any]:
     if name is None or name == STDIN:
         return contextlib.nullcontext(sys.stdout)
     return open(name, "w", encoding="utf-8", newline="")
+
+
+def check_writable(name: str) -> None:
+    """Raise an OSError where a file could not be written, before work is put into it."""
+    path = Path(name)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder, not a file to write", name)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, "the folder cannot be written to", str(path.parent))
 
 
 def size_of(path: str | os.PathLike[str]) -> str:

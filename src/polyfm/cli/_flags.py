@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,28 +66,29 @@ def _plain(text: str) -> str:
     return text.replace("``", "").replace("`", "")
 
 
-def add_flags(parser: Any, estimators: list[type]) -> None:
+def add_flags(parser: Any, estimators: Mapping[str, type], defaults: Mapping[str, Any]) -> None:
     """Add a flag for each parameter of some estimators; a flag not given stays out of the result.
 
     Parameters
     ----------
     parser : argparse.ArgumentParser or a group of one
         Gets the flags.
-    estimators : list of type
-        Their parameters of one name share a flag.
+    estimators : dict of str to type
+        Estimators by task; their parameters of one name share a flag.
+    defaults : dict of str
+        Defaults that differ from those of the estimators.
     """
-    tables = [documented(estimator) for estimator in estimators]
-    for name in dict.fromkeys(name for table in tables for name in table):
-        same_name = [table[name] for table in tables if name in table]
-        _add_flag(parser, same_name)
+    tables = {task: documented(estimator) for task, estimator in estimators.items()}
+    for name in dict.fromkeys(name for table in tables.values() for name in table):
+        variants = {task: table[name] for task, table in tables.items() if name in table}
+        _add_flag(parser, variants, defaults)
 
 
-def _add_flag(parser: Any, variants: list[Parameter]) -> None:
-    first = variants[0]
+def _add_flag(parser: Any, variants: Mapping[str, Parameter], defaults: Mapping[str, Any]) -> None:
+    first = next(iter(variants.values()))
     flag = "--" + first.name.replace("_", "-")
-    text = " / ".join(dict.fromkeys(_help(parameter) for parameter in variants))
-    common: dict[str, Any] = {"dest": first.name, "default": argparse.SUPPRESS}
-    common["help"] = text.replace("%", "%%")
+    common: dict[str, Any] = {"dest": first.name, "help": _help(variants, defaults)}
+    common["default"] = defaults.get(first.name, argparse.SUPPRESS)
     if isinstance(first.default, bool):
         parser.add_argument(flag, action=argparse.BooleanOptionalAction, **common)
     else:
@@ -94,10 +96,18 @@ def _add_flag(parser: Any, variants: list[Parameter]) -> None:
         parser.add_argument(flag, type=value_of, metavar=choices or _metavar(first), **common)
 
 
-def _help(parameter: Parameter) -> str:
-    default = parameter.default
-    shown = "none" if default is None else default
-    return f"{parameter.text} (default: {shown})"
+def _help(variants: Mapping[str, Parameter], defaults: Mapping[str, Any]) -> str:
+    texts = {}
+    for task, parameter in variants.items():
+        default = defaults.get(parameter.name, parameter.default)
+        # Objects of one's own can be given in Python only.
+        text = re.sub(r"[;.] [Aa] spec .*$", ".", parameter.text)
+        texts[task] = f"{text} (default: {'none' if default is None else default})"
+    if len(set(texts.values())) == 1 and len(texts) > 1:
+        told = next(iter(texts.values()))
+    else:
+        told = " ".join(f"For {task}: {text}" for task, text in texts.items())
+    return told.replace("%", "%%")
 
 
 def _choices(kind: str) -> str:
@@ -127,23 +137,18 @@ def value_of(text: str) -> Any:
     return text
 
 
-def given(args: argparse.Namespace, estimator: type) -> dict[str, Any]:
-    """Return the estimator's parameters among the arguments.
+def given(args: argparse.Namespace, task: str, estimators: Mapping[str, type]) -> dict[str, Any]:
+    """Return the parameters of the estimator of a task among the arguments.
 
     Raises
     ------
     ValueError
-        For a flag that was given and that the estimator does not have.
+        For a flag that was given and that only another estimator has.
     """
-    own = documented(estimator)
-    return {name: getattr(args, name) for name in own if hasattr(args, name)}
-
-
-def check_given(args: argparse.Namespace, estimator: type, others: list[type]) -> None:
-    """Raise a ValueError for a flag that belongs to another estimator only."""
-    own = documented(estimator)
-    for other in others:
-        for name in documented(other):
+    own = documented(estimators[task])
+    for other, estimator in estimators.items():
+        for name in documented(estimator):
             if name not in own and hasattr(args, name):
                 flag = "--" + name.replace("_", "-")
-                raise ValueError(f"{flag} is for {other.__name__}, not for {estimator.__name__}.")
+                raise ValueError(f"{flag} is for {other}, but the task is {task}.")
+    return {name: getattr(args, name) for name in own if hasattr(args, name)}

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
+from polyfm.cli._files import check_writable
 from polyfm.cli._models import say
 from polyfm.datasets import DatasetBundle, load_adult
 from polyfm.estimators import FMClassifier
@@ -95,6 +96,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Show what the package does."""
+    check_writable(args.plot)
     adult = load_adult()
     X, _, y, y_test = adult.split("test")
     print("Adult census data: does a person earn more than 50,000 dollars a year?")

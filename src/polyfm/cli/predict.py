@@ -6,7 +6,7 @@ import argparse
 import csv
 from typing import Any
 
-from polyfm.cli._files import add_source, write_to
+from polyfm.cli._files import STDIN, add_source, check_writable, write_to
 from polyfm.cli._models import add_model, is_classifier, load, prepare, say
 
 _EPILOG = """examples:
@@ -34,6 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Predict."""
+    if args.output not in (None, STDIN):
+        check_writable(args.output)
     saved = load(args)
     if args.proba and not is_classifier(saved.model):
         raise ValueError("--proba is for labels, but the model predicts numbers.")
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
-    if args.output not in (None, "-"):
+    if args.output not in (None, STDIN):
         say(args, f"{X.shape[0]:,} predictions written to {args.output}")
 
 

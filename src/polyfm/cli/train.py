@@ -17,6 +17,7 @@ from polyfm.cli._files import (
     Source,
     add_source,
     as_wide_as,
+    check_writable,
     opened,
     read_sparse,
     read_table,
@@ -29,7 +30,7 @@ from polyfm.data.frames import read_table as as_table
 from polyfm.estimators import FMClassifier, FMRegressor
 from polyfm.persistence import save_model
 
-_ESTIMATORS = [FMRegressor, FMClassifier]
+_ESTIMATORS = {"regression": FMRegressor, "classification": FMClassifier}
 _EPILOG = """examples:
   polyfm train income.csv --target income --model income.polyfm
   polyfm train ratings.csv --target rating --numeric user=category --rank 16 --model r.polyfm
@@ -79,8 +80,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     _add_encoding(parser.add_argument_group("encoding of tables"))
     # With a default seed the same command gives the same model.
-    _flags.add_flags(parser.add_argument_group("model and training"), list(_ESTIMATORS))
-    parser.set_defaults(random_state=0)
+    _flags.add_flags(
+        parser.add_argument_group("model and training"), _ESTIMATORS, {"random_state": 0}
+    )
 
 
 def _add_encoding(group: Any) -> None:
@@ -105,6 +107,14 @@ def _add_encoding(group: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Train."""
+    check_writable(args.model)
+    try:
+        _train(args)
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(str(stop) or "no model was saved") from None
+
+
+def _train(args: argparse.Namespace) -> None:
     data = _read(args)
     model = _estimator(args, data.target)
     data.notes["task"] = "classification" if isinstance(model, FMClassifier) else "regression"
@@ -200,9 +210,9 @@ def _read_validation(args: argparse.Namespace, data: Data) -> dict[str, Any]:
 
 
 def _estimator(args: argparse.Namespace, target: NDArray[Any]) -> Any:
-    cls = FMClassifier if _is_classification(args.task, target) else FMRegressor
-    _flags.check_given(args, cls, list(_ESTIMATORS))
-    return cls(**_flags.given(args, cls), verbose=int(not args.quiet))
+    task = "classification" if _is_classification(args.task, target) else "regression"
+    parameters = _flags.given(args, task, _ESTIMATORS)
+    return _ESTIMATORS[task](**parameters, verbose=int(not args.quiet))
 
 
 def _is_classification(task: str, target: NDArray[Any]) -> bool:
