@@ -61,9 +61,17 @@ def blocks_of(model: Any, size: int, output: int) -> list[Block]:
     return blocks
 
 
-def coefficient_of(model: Any, output: int) -> NDArray[Any]:
+def coefficients_of(model: Any, output: int) -> NDArray[Any]:
     """Return the linear weights of one output."""
     return np.asarray(_of_output(model, model._exported.coef, output))
+
+
+def weight_in(blocks: list[Block], columns: Sequence[int]) -> float:
+    """Return what the blocks of its size add to the weight of one combination."""
+    return sum(
+        float(block.coefficients @ block.factors[columns].astype(np.float64).prod(axis=0))
+        for block in blocks
+    )
 
 
 def intercept_of(model: Any, output: int) -> float:

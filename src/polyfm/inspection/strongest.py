@@ -11,13 +11,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polyfm.inspection._expansion import (
+    Block,
     blocks_of,
-    coefficient_of,
+    coefficients_of,
     names_of,
     resolve_outputs,
+    weight_in,
 )
 from polyfm.inspection._search import Best, Search
-from polyfm.inspection.weights import interaction_weight
 
 
 @dataclass(frozen=True)
@@ -132,19 +133,28 @@ def strongest_interactions(
     names = names_of(model, feature_names)
     occurrences = _occurrences(X, len(names))
     fields = _checked(top, degree, min_count, fields, occurrences, len(names))
+    blocks = blocks_of(model, degree, output)
     if degree == 1:
-        best, exact = _largest(coefficient_of(model, output), top, occurrences, min_count), True
+        singles = _singles(blocks, coefficients_of(model, output))
+        found, exact = _largest(singles, top, occurrences, min_count), True
     else:
-        best, exact = _searched(
-            model, output, top, degree, fields, occurrences if min_count else None, min_count,
-            budget,
-        )  # fmt: skip
+        seen = occurrences if min_count else None
+        best = Best(top, degree)
+        found, exact = _searched(blocks, best, fields, seen, min_count, budget)
     rows = []
-    for features in best:
-        weight = float(interaction_weight(model, features, output))
+    for features in found:
+        weight = weight_in(blocks, features) if degree > 1 else float(singles[features[0]])
         count = None if occurrences is None else _count(occurrences, features)
         rows.append(Interaction(tuple(features), tuple(names[j] for j in features), weight, count))
     return Interactions(sorted(rows, key=lambda row: -abs(row.weight)), exact)
+
+
+def _singles(blocks: list[Block], coefficients: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the weights of all single features."""
+    total = coefficients.astype(np.float64)
+    for block in blocks:
+        total = total + block.factors @ block.coefficients
+    return np.asarray(total)
 
 
 def _occurrences(X: Any, d: int) -> sp.csc_matrix | None:
@@ -186,22 +196,19 @@ def _largest(
 
 
 def _searched(
-    model: Any,
-    output: int,
-    top: int,
-    degree: int,
+    blocks: list[Block],
+    best: Best,
     fields: NDArray[np.int64] | None,
     occurrences: sp.csc_matrix | None,
     min_count: int,
     budget: float,
 ) -> tuple[list[list[int]], bool]:
     """Return the best combinations, and whether they surely are."""
-    blocks = blocks_of(model, degree, output)
     if not blocks:
         return [], True
     # The coefficients' sizes go into the factors, evenly: bounds are then those of a plain tensor.
     factors = np.hstack(
-        [block.factors * np.abs(block.coefficients) ** (1.0 / degree) for block in blocks]
+        [block.factors * np.abs(block.coefficients) ** (1.0 / best.degree) for block in blocks]
     )
     signs = np.sign(np.concatenate([block.coefficients for block in blocks]))
     norms = np.linalg.norm(factors, axis=1)
@@ -210,14 +217,14 @@ def _searched(
     search = Search(
         factors[order].astype(np.float64),
         signs,
-        Best(top, degree),
+        best,
         None if fields is None else fields[order],
         None if occurrences is None else occurrences[:, order],
         min_count,
         budget,
     )
-    exact = len(order) < degree or search.run()
-    return np.sort(order[search.best.combinations], axis=1).tolist(), exact
+    exact = len(order) < best.degree or search.run()
+    return np.sort(order[best.combinations], axis=1).tolist(), exact
 
 
 def _count(occurrences: sp.csc_matrix, features: Sequence[int]) -> int:

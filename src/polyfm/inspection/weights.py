@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from polyfm.inspection._expansion import (
     blocks_of,
-    coefficient_of,
+    coefficients_of,
     intercept_of,
     resolve_features,
     resolve_outputs,
+    weight_in,
 )
 from polyfm.kernels import Polynomial
 
@@ -86,11 +87,11 @@ def interaction_weight(
 
 
 def _weight(model: Any, columns: list[int], output: int) -> float:
-    total = intercept_of(model, output) if not columns else 0.0
+    total = weight_in(blocks_of(model, len(columns), output), columns)
+    if not columns:
+        total += intercept_of(model, output)
     if len(columns) == 1:
-        total += float(coefficient_of(model, output)[columns[0]])
-    for factors, coefficients in blocks_of(model, len(columns), output):
-        total += float(coefficients @ factors[columns].astype(np.float64).prod(axis=0))
+        total += float(coefficients_of(model, output)[columns[0]])
     return total
 
 

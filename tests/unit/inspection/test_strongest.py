@@ -48,7 +48,7 @@ def test_equals_sorting_all(model: Any, degree: int) -> None:
     assert [row.features for row in found] == everything(model, degree)[:12]
     assert found.exact
     for row in found:
-        assert row.weight == interaction_weight(model, row.features)
+        assert row.weight == pytest.approx(interaction_weight(model, row.features), rel=1e-12)
         assert row.count is None
 
 
@@ -87,6 +87,7 @@ def test_kernels_with_several_blocks_and_signs() -> None:
     for options in (
         {"kernel": "all-subsets"},
         {"order": 3, "fit_lower": "augment"},
+        {"order": 3, "fit_lower": "augment", "fit_linear": False},
         {"order": 3, "kernel": "inhomogeneous-anova"},
         {"order": 3, "fit_weights": True},
         {"order": 3, "kernel": "polynomial"},
@@ -94,6 +95,10 @@ def test_kernels_with_several_blocks_and_signs() -> None:
         model = FMRegressor(rank=3, max_iter=2, beta=0.01, random_state=0, **options).fit(X, Y)
         found = strongest_interactions(model, top=5)
         assert [row.features for row in found] == everything(model, 2)[:5]
+        singles = strongest_interactions(model, top=4, degree=1)
+        assert [row.features for row in singles] == everything(model, 1)[:4]
+        for row in singles:
+            assert row.weight == pytest.approx(interaction_weight(model, row.features), rel=1e-9)
 
 
 @pytest.mark.parametrize(
