@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from recompute import parameters
 
 from polyfm import FMClassifier, FMRegressor
+from polyfm.solvers.stochastic import StochasticLearner
 
 
 class Terminal(io.StringIO):
@@ -91,21 +92,33 @@ def endless():
     return X, rng.integers(0, 2, n_rows)
 
 
-def interrupted(model, X, y):
-    """Send Ctrl-C into a fit that would go on for minutes."""
-    alarm = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
-    alarm.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, y)
-    finally:
-        alarm.cancel()
-        alarm.join()
+@pytest.fixture
+def interrupted(monkeypatch):
+    """A function that sends Ctrl-C into a fit that would go on for minutes, once it is learning."""
+    learn = StochasticLearner.learn
+
+    def fit(model, X, y):
+        alarm = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+
+        def learn_and_wait(*args, **kwargs):
+            if alarm.ident is None:
+                alarm.start()
+            return learn(*args, **kwargs)
+
+        monkeypatch.setattr(StochasticLearner, "learn", learn_and_wait)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                model.fit(X, y)
+        finally:
+            alarm.cancel()
+            alarm.join()
+
+    return fit
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill would end the process")
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_case_195_ctrl_c(n_jobs):
+def test_case_195_ctrl_c(interrupted, n_jobs):
     """KeyboardInterrupt, in the middle of an epoch; a fitted model stays as it was, bit for bit."""
     X, y = endless()
     options = {"rank": 64, "order": 3, "tol": 0, "early_stopping": False, "max_iter": 10_000}
@@ -125,10 +138,12 @@ def test_case_195_ctrl_c(n_jobs):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill would end the process")
-def test_case_195_ctrl_c_in_a_first_fit():
+def test_case_195_ctrl_c_in_a_first_fit(interrupted):
     """What was learnt so far is kept, and can be used; the epoch it happened in is not counted."""
     X, y = endless()
-    model = FMClassifier(rank=64, order=3, tol=0, early_stopping=False, max_iter=10_000)
+    options = {"rank": 64, "order": 3, "tol": 0, "early_stopping": False}
+    FMClassifier(max_iter=1, **options).fit(X[:100], y[:100])  # So that nothing is left to compile.
+    model = FMClassifier(max_iter=10_000, **options)
     interrupted(model, X, y)
     assert 0 < model.t_ < 10_000 * len(y)
     assert len(model.history_.get("loss", [])) == model.n_iter_ == model.t_ // len(y)
