@@ -24,13 +24,12 @@ def plain(function: Any) -> Any:
 
     Examples
     --------
-    >>> from polyfm.losses import Squared
-    >>> from polyfm.losses.evaluate import _sum
-    >>> from polyfm.testing import plain
     >>> import numpy as np
-    >>> y, p, weight = np.zeros(2), np.array([1.0, 2.0]), np.ones(2)
-    >>> float(plain(_sum)(Squared(), y, p, weight))
-    2.5
+    >>> from polyfm.losses import Squared
+    >>> from polyfm.losses.evaluate import mean_loss
+    >>> from polyfm.testing import plain
+    >>> plain(mean_loss)(Squared(), np.zeros(2), np.array([1.0, 2.0]), np.ones(2))
+    1.25
     """
     interpreted = _interpreted(function)
 

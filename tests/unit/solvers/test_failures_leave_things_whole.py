@@ -70,6 +70,8 @@ INTERRUPTED = """
     from polyfm import FMRegressor
     from polyfm.progress import Progress
 
+    # A test run in the background of a shell inherits that Ctrl-C is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     n_jobs = int(sys.argv[1])
     random = np.random.default_rng(0)
     X = random.normal(size=(20_000, 20))
