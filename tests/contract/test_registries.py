@@ -60,5 +60,6 @@ def test_every_update_rule_is_checked():
     assert set(updates.__all__) == {"SGD", "AdaGrad"}
 
 
-def test_solver():
-    check_solver(order=3)
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_solver_with_every_loss(loss):
+    check_solver(loss=loss, order=3)

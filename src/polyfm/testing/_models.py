@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from polyfm.data.rows import Rows, as_rows, canonical_csr
 from polyfm.kernels import contract, reference
 from polyfm.losses import Squared
-from polyfm.models._score import score_rows
-from polyfm.models.factorized import Factorized, Parameters
+from polyfm.models._score import Parameters, score_rows
+from polyfm.models.factorized import Factorized
 from polyfm.penalties import L2
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
 from polyfm.testing._plain import plain

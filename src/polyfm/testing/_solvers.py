@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm.data.rows import Rows
+from polyfm.data.rows import Rows, read_only
 from polyfm.kernels import ANOVA
 from polyfm.losses import Squared
 from polyfm.losses import contract as losses
-from polyfm.models.factorized import Parameters
+from polyfm.models._score import Parameters
 from polyfm.models.layout import lay_out
 from polyfm.penalties import L2, Box
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
@@ -122,17 +122,17 @@ def _check_plain(compiled: StochasticLearner, interpreted: StochasticLearner, ro
 
 
 def _check_undone(learner: StochasticLearner, rows: Rows) -> None:
-    """Check that a batch with an infinite target leaves a learner as it was."""
+    """Check that a batch with an infinite value leaves a learner as it was."""
     learner.learn(rows)
     before = learner.copy()
-    target = rows.target.copy()
-    target[-1] = np.inf
+    values = rows.values.copy()
+    values[-1] = np.inf
     try:
-        learner.learn_safely(rows.with_target(target))
+        learner.learn_safely(rows._replace(values=read_only(values)))
     except ArithmeticError:
         pass
     else:
-        raise AssertionError("a target of infinity was learnt from.")
+        raise AssertionError("a row with an infinite value was learnt from.")
     for name, block, kept in _blocks(learner, before):
         require(np.array_equal(block, kept), f"{name} keeps traces of a batch that failed.")
 
