@@ -70,7 +70,7 @@ class Pair:
         settings = Settings(
             LOSSES[loss],
             RULES[rule][0],
-            Penalties(L2(0.0), spec, spec, Box(1.0), L2(0.05)),
+            Penalties(L2(0.07), spec, spec, Box(1.0), L2(0.05)),
             Switches(True, True, learns_weights, theta_from),
             np.full(layout.rank, 0.25),
             seed,
@@ -93,7 +93,7 @@ class Pair:
             layout.degrees,
             loss=loss,
             rule=RULES[rule][1],
-            penalty={"bias": (0, 0), "linear": (l1, l2), "table": (l1, l2), "theta": (0, 0.05)},
+            penalty={"bias": (0, 0.07), "linear": (l1, l2), "table": (l1, l2), "theta": (0, 0.05)},
             learnt=learnt,
             visits=visits,
             units=1.0 / np.where(visits > 0, sizes, 1.0),
