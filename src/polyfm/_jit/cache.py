@@ -1,4 +1,4 @@
-"""``jit`` and ``jit_allocating``: Numba with polyfm's options and a disk cache that follows the package's source."""
+"""Compiling with Numba and keeping the result in a disk cache that follows the source."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ import functools
 import hashlib
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core import config
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    _CacheLocator,
+)
 
 from polyfm._jit import sources
+
+_FOLDER_NAME_LENGTH = 16
+_FOLDERS_KEPT = 8
 
 _dispatchers: list[Any] = []
 
@@ -45,14 +55,24 @@ def _is_writable(folder: pathlib.Path) -> bool:
 
 
 class _Locator(_CacheLocator):
-    """Keeps compiled code in one folder and judges its age by the package's fingerprint."""
+    """Keeps compiled code in a folder of its own for each state of the source code.
+
+    A process whose users have registered specs of their own has another fingerprint than one
+    without, and neither may read the other's index: it names classes that the other lacks.
+    """
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
         self._file = py_file
         self._line = py_func.__code__.co_firstlineno
 
     def get_cache_path(self) -> str:
-        return str(cache_folder())
+        return str(cache_folder() / sources.fingerprint()[:_FOLDER_NAME_LENGTH])
+
+    def ensure_cache_path(self) -> None:
+        path = pathlib.Path(self.get_cache_path())
+        if not path.is_dir():
+            path.mkdir(parents=True, exist_ok=True)
+            _drop_old_folders(path.parent)
 
     def get_source_stamp(self) -> str:
         return sources.fingerprint()
@@ -65,6 +85,13 @@ class _Locator(_CacheLocator):
         return cls(py_func, py_file)
 
 
+def _drop_old_folders(parent: pathlib.Path) -> None:
+    """Delete what former versions have compiled, but for the folders made last."""
+    made = [f for f in parent.iterdir() if f.is_dir() and len(f.name) == _FOLDER_NAME_LENGTH]
+    for folder in sorted(made, key=lambda f: f.stat().st_mtime)[:-_FOLDERS_KEPT]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 class _Impl(CompileResultCacheImpl):
     _locator_classes = [_Locator]  # noqa: RUF012 - numba's protocol
 
@@ -75,17 +102,23 @@ class _Impl(CompileResultCacheImpl):
 
 class _Cache(FunctionCache):
     _impl_class = _Impl
+    _cache_path: str
 
-    def _refresh(self) -> None:
+    def _follow_source(self) -> None:
         # Implementations may be registered after the caller was decorated.
-        self._cache_file._source_stamp = sources.fingerprint()
+        path = self._impl.locator.get_cache_path()
+        if path != self._cache_path:
+            self._cache_path = path
+            self._cache_file = IndexDataCacheFile(
+                path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+            )
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        self._refresh()
+        self._follow_source()
         return super()._load_overload(sig, target_context)
 
     def _save_overload(self, sig: Any, data: Any) -> None:
-        self._refresh()
+        self._follow_source()
         super()._save_overload(sig, data)
 
 
@@ -97,7 +130,8 @@ def jit(function: Callable[..., Any]) -> Any:
     more than the arithmetic, and threads would wait for each other at them. So a function may not
     allocate or return an array; one that does uses :func:`jit_allocating`.
 
-    With ``NUMBA_DISABLE_JIT=1`` the function is returned as it is.
+    With ``NUMBA_DISABLE_JIT=1`` the function runs as plain Python, without NumPy's warnings of
+    overflow and the like, as compiled code gives none.
     """
     return _compiled(function, forceinline=True, _nrt=False)
 
@@ -108,9 +142,9 @@ def jit_allocating(function: Callable[..., Any]) -> Any:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
-    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if config.DISABLE_JIT:
-        return dispatcher
+        return np.errstate(all="ignore")(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if _is_writable(cache_folder()):
         dispatcher._cache = _Cache(function)
     _dispatchers.append(dispatcher)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from polyfm.data.rows import canonical_csr
 
@@ -32,6 +33,11 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
         For text, missing and infinite values, with the row and the column of the first; for values
         whose square would overflow; for indices outside the matrix.
     """
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(
+            f"X is a path, {os.fspath(X)!r}: read the file first, for example with "
+            "polyfm.data.load_svmlight, load_libffm, load_csv or load_parquet."
+        )
     try:
         X = validate_data(
             estimator,
@@ -141,7 +147,17 @@ def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
     ValueError
         Where a weight is negative or not finite, or the number of weights is wrong.
     """
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    n_rows = X.shape[0]
+    if sample_weight is None:
+        return np.ones(n_rows)
+    if np.ndim(sample_weight) == 0:
+        sample_weight = np.full(n_rows, sample_weight)
+    weight = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weight.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar")
+    check_length("sample_weight", len(weight), n_rows)
     if weight.min(initial=0.0) < 0:
         row = int(np.flatnonzero(weight < 0)[0])
         raise ValueError(

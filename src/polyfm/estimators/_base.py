@@ -27,7 +27,7 @@ from polyfm.progress import Progress
 from polyfm.solvers.stochastic import StochasticLearner
 from polyfm.solvers.training import Training
 
-_ROWS_FOR_EARLY_STOPPING = 10_000
+_ROWS_FOR_EARLY_STOPPING = 1_000
 
 
 class BaseFM(BaseEstimator):
@@ -84,7 +84,8 @@ class BaseFM(BaseEstimator):
         _parts.check_parameters(self)
         loss = _parts.find_loss(self)
         metric = find_metric(self._scoring, loss, self._metrics)
-        warm = bool(self.warm_start) and self.__sklearn_is_fitted__()
+        fitted_before = self.__sklearn_is_fitted__()
+        warm = bool(self.warm_start) and fitted_before
         rows = self._check_labelled(X, y, sample_weight, reset=not warm)
         self._check_loss(loss, rows.targets)
         held = self._hold_out(rows, X_val, y_val, sample_weight_val)
@@ -93,7 +94,7 @@ class BaseFM(BaseEstimator):
         else:
             # Learners change in place: spare those that are kept if this fails.
             self._learners = [learner.copy() for learner in self._learners]
-        self._train(loss, metric, held, fitted_before=warm)
+        self._train(loss, metric, held, warm=warm, fitted_before=fitted_before)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -196,6 +197,8 @@ class BaseFM(BaseEstimator):
             raise ValueError(f"X_val and y_val go together, but {missing} was not given.")
         if X_val is not None:
             return Held(rows, self._check_labelled(X_val, y_val, sample_weight_val, reset=False))
+        if sample_weight_val is not None:
+            raise ValueError("sample_weight_val was given without X_val and y_val.")
         wanted = self.early_stopping
         if wanted == "auto":
             wanted = len(rows.weight) >= _ROWS_FOR_EARLY_STOPPING
@@ -205,7 +208,9 @@ class BaseFM(BaseEstimator):
         fraction = float(self.validation_fraction)
         return Held.split(rows, fraction, random, self._labels_to_stratify(rows.targets))
 
-    def _train(self, loss: Any, metric: Metric, held: Held, *, fitted_before: bool) -> None:
+    def _train(
+        self, loss: Any, metric: Metric, held: Held, *, warm: bool, fitted_before: bool
+    ) -> None:
         rows = self._solver_rows(held.train)
         for learner, part in zip(self._learners, rows, strict=True):
             learner.set_rows(part)
@@ -219,7 +224,7 @@ class BaseFM(BaseEstimator):
             self._learners,
             rows,
             null_losses=[
-                _null_loss(learner.settings.loss, part)
+                self._yardstick(learner, part, warm)
                 for learner, part in zip(self._learners, rows, strict=True)
             ],
             loss_unit=self._scale.loss_unit(loss),
@@ -241,6 +246,17 @@ class BaseFM(BaseEstimator):
             raise
         self._adopt(training)
 
+    def _yardstick(self, learner: StochasticLearner, rows: Rows, warm: bool) -> float:
+        """Return the mean loss that training has to beat: that of a constant, or of the start."""
+        loss = learner.settings.loss
+        target, weight = rows.target.astype(np.float64), rows.weight.astype(np.float64)
+        best = losses.best_constant(loss, target, weight) if self.fit_intercept else 0.0
+        reference = mean_loss(loss, target, np.full(len(target), best), weight)
+        if warm:
+            start = learner.model.scores(rows).astype(np.float64)
+            reference = max(reference, mean_loss(loss, target, start, weight))
+        return reference * float(weight.mean())
+
     def _adopt(self, training: Training) -> None:
         self.history_ = training.history
         self.n_iter_ = training.n_epochs
@@ -257,7 +273,10 @@ class BaseFM(BaseEstimator):
         rows = as_rows(matrix.astype(self._dtype, copy=False))
         n_jobs = _parts.n_threads(self.n_jobs)
         scores = [learner.model.scores(rows, n_jobs) for learner in self._learners]
-        return self._scale.from_scaled(np.stack(scores, axis=1))
+        raw = self._scale.from_scaled(np.stack(scores, axis=1))
+        if not np.isfinite(raw).all():
+            raise ValueError(_overflow_message(matrix, raw))
+        return raw
 
     def _check_labelled(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool, streaming: bool = False
@@ -365,8 +384,10 @@ class BaseFM(BaseEstimator):
         return self._exported.degree_weights
 
 
-def _null_loss(loss: Any, rows: Rows) -> float:
-    target, weight = rows.target.astype(np.float64), rows.weight.astype(np.float64)
-    constant = losses.best_constant(loss, target, weight)
-    total = mean_loss(loss, target, np.full(len(target), constant), weight)
-    return total * float(weight.mean())
+def _overflow_message(matrix: sp.csr_matrix, raw: NDArray[Any]) -> str:
+    row = int(np.flatnonzero(~np.isfinite(raw).all(axis=1))[0])
+    values = np.abs(matrix.data[matrix.indptr[row] : matrix.indptr[row + 1]])
+    return (
+        f"The prediction of row {row} is not a finite number: its largest value, "
+        f"{values.max(initial=0.0):.6g}, is far beyond those the model has learnt from."
+    )

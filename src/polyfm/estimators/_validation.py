@@ -43,19 +43,26 @@ class Held:
         ValueError
             When there are too few rows for the share.
         """
-        counts = np.unique(stratify, return_counts=True)[1] if stratify is not None else [0]
+        n_rows = rows.matrix.shape[0]
         parts = train_test_split(
-            np.arange(rows.matrix.shape[0]),
+            np.arange(n_rows),
             test_size=fraction,
             random_state=random,
-            # A class with a single row cannot be on both sides.
-            stratify=stratify if np.min(counts) >= 2 else None,
+            stratify=stratify if _can_stratify(stratify, fraction * n_rows) else None,
         )
         train, held = (
             Labelled(rows.matrix[part], rows.targets[part], rows.weight[part])
             for part in map(np.sort, parts)
         )
         return cls(train, held)
+
+
+def _can_stratify(labels: NDArray[Any] | None, n_held: float) -> bool:
+    """Whether each class has a row for either side, and either side a row for each class."""
+    if labels is None:
+        return False
+    counts = np.unique(labels, return_counts=True)[1]
+    return bool(counts.min() >= 2 and len(counts) <= min(n_held, counts.sum() - n_held - 1))
 
 
 class Metric(NamedTuple):

@@ -84,7 +84,7 @@ class FMRegressor(RegressorMixin, BaseFM):
         Epochs without improvement after which training ends.
     early_stopping : bool or "auto", default="auto"
         Whether rows are held out to decide when to stop and which epoch's parameters to keep.
-        ``"auto"`` does so from 10,000 rows on.
+        ``"auto"`` does so from 1,000 rows on.
     validation_fraction : float, default=0.1
         Share of the rows held out.
     scoring : str, optional
@@ -314,7 +314,7 @@ class FMClassifier(ClassifierMixin, BaseFM):
         Epochs without improvement after which training ends.
     early_stopping : bool or "auto", default="auto"
         Whether rows are held out to decide when to stop and which epoch's parameters to keep.
-        ``"auto"`` does so from 10,000 rows on.
+        ``"auto"`` does so from 1,000 rows on.
     validation_fraction : float, default=0.1
         Share of the rows held out.
     scoring : str, optional
@@ -561,6 +561,10 @@ class FMClassifier(ClassifierMixin, BaseFM):
             factors = compute_class_weight(
                 self.class_weight, classes=self.classes_, y=labels[weight > 0]
             )
+            if not (np.isfinite(factors).all() and (factors >= 0).all()):
+                raise ValueError(
+                    f"class_weight must be finite and >= 0, got {self.class_weight!r}."
+                )
             weight = weight * factors[codes]
         n_learners = 1 if len(self.classes_) == 2 else len(self.classes_)
         positive = np.arange(n_learners) if n_learners > 1 else np.array([1])

@@ -5,7 +5,7 @@ a function in a module here and one line in ``EXPERIMENTS``.
 """
 
 from polyfm.experiments.clicks import adult, criteo, frappe
-from polyfm.experiments.ratings import movielens_100k, movielens_1m
+from polyfm.experiments.ratings import movielens_1m, movielens_100k
 from polyfm.experiments.report import Report
 
 EXPERIMENTS = {

@@ -42,9 +42,7 @@ def criteo() -> Report:
 
 
 def _compare(title: str, bundle: DatasetBundle, split: str | None) -> Report:
-    report = Report(
-        title, ("model", "log loss", "AUC", "RMSE", "epochs", "seconds"), notes=[_NOTE]
-    )
+    report = Report(title, ("model", "log loss", "AUC", "RMSE", "epochs", "seconds"), notes=[_NOTE])
     split = next(iter(bundle.splits)) if split not in bundle.splits else split
     data = bundle.split(split)
     _judge(report, "logistic regression", LogisticRegression(max_iter=1000), data)

@@ -6,6 +6,8 @@ import numpy as np
 
 from polyfm._jit import jit, jit_allocating
 
+_LARGEST_UNIT = 1e15
+
 
 @jit_allocating
 def distinct(indices, mark):
@@ -35,7 +37,10 @@ def count_visits(indices, linear, column):
 
 @jit_allocating
 def measure_units(indices, values, linear, column, features):
-    """Set one over the root mean square of the non-zeros as the unit of some columns."""
+    """Set one over the root mean square of the non-zeros as the unit of some columns.
+
+    Units stay between 1e-15 and 1e15, whose squares single precision can hold.
+    """
     n = np.zeros(linear.shape[0])
     total = np.zeros(linear.shape[0])
     for t in range(indices.size):
@@ -43,4 +48,5 @@ def measure_units(indices, values, linear, column, features):
         total[indices[t]] += np.float64(values[t]) * np.float64(values[t])
     for i in range(features.size):
         j = features[i]
-        linear[j, column] = np.sqrt(n[j] / total[j])
+        unit = np.sqrt(n[j] / total[j]) if total[j] > 0.0 else _LARGEST_UNIT
+        linear[j, column] = min(max(unit, 1.0 / _LARGEST_UNIT), _LARGEST_UNIT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -13,7 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from polyfm.data.rows import Rows
 from polyfm.exceptions import DivergenceError
-from polyfm.models.factorized import Factorized, Parameters, aligned_zeros
+from polyfm.models._score import Parameters
+from polyfm.models.factorized import Factorized, aligned_zeros
 from polyfm.models.layout import Layout
 from polyfm.solvers._columns import count_visits, distinct, measure_units
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
@@ -82,13 +84,16 @@ class StochasticLearner:
         rule, penalties = settings.rule, settings.penalties
         n_planes = updates.n_planes(rule)
         m, k = layout.degrees.shape
+        shapes = {
+            "linear": (n_features, n_planes + 1 + units),
+            "table": (n_features + layout.n_dummies, n_planes, k),
+        }
         parameters = Parameters(
-            np.zeros((n_planes, 1), dtype),
-            aligned_zeros((n_features, n_planes + 1 + units), dtype),
-            aligned_zeros((n_features + layout.n_dummies, n_planes, k), dtype),
-            np.zeros((n_planes, k), dtype),
-            np.zeros((n_planes, m), dtype),
-            layout.degrees.astype(dtype),
+            bias=np.zeros((n_planes, 1), dtype),
+            weights=np.zeros((n_planes, k), dtype),
+            theta=np.zeros((n_planes, m), dtype),
+            degrees=layout.degrees.astype(dtype),
+            **_allocate(shapes, dtype, n_features),
         )
         signs = np.where(np.arange(k) % 2, -1.0, 1.0) if settings.switches.weights else np.ones(k)
         start_block(rule, penalties.bias, parameters.bias, np.array([bias]))
@@ -244,7 +249,7 @@ class StochasticLearner:
         if features is not None:
             p = p._replace(linear=p.linear[features], table=p.table[features])
         for name, block in zip(Parameters._fields, p, strict=True):
-            if block.size and not np.isfinite(block.min() + block.max()):
+            if block.size and not (np.isfinite(block.min()) and np.isfinite(block.max())):
                 raise DivergenceError(
                     f"training diverged in epoch {self.n_epochs + 1}: {name} parameters are no "
                     f"longer finite. {self.advice()}"
@@ -269,6 +274,22 @@ class StochasticLearner:
             f"The learning rate is {rate:.6g}: lower learning_rate, "
             "or scale columns with large values (for example with MaxAbsScaler)."
         )
+
+
+def _allocate(
+    shapes: dict[str, tuple[int, ...]], dtype: DTypeLike, n_features: int
+) -> dict[str, NDArray[Any]]:
+    """Allocate the large blocks, or say in a MemoryError what they would take."""
+    try:
+        return {name: aligned_zeros(shape, dtype) for name, shape in shapes.items()}
+    except MemoryError:
+        size = sum(math.prod(shape) for shape in shapes.values()) * np.dtype(dtype).itemsize
+        raise MemoryError(
+            f"The parameters of {n_features} columns take {size / 2**30:.1f} GiB, more than there "
+            "is. A single stray id makes so many columns: hash ids to fewer (for example "
+            "FeatureHasher), drop rare ones (OneHotFieldEncoder(min_count=...)), lower rank or "
+            "order, or pass float32."
+        ) from None
 
 
 def _own_copies(shared: Parameters, n_threads: int) -> list[Parameters]:

@@ -39,7 +39,8 @@ class Training:
     rows : list of Rows
         The training rows with each learner's targets.
     null_losses : list of float
-        Mean loss of the best constant prediction of each learner, the yardstick of progress.
+        Mean loss of the best constant prediction of each learner, or of its start if that is
+        worse: the yardstick of progress and of divergence.
     loss_unit : float
         What a loss of 1 of the learners is in the unit of the history.
     max_iter, n_iter_no_change : int
@@ -113,7 +114,8 @@ class Training:
             if not loss < limit:
                 raise DivergenceError(
                     f"training diverged in epoch {epoch}: the mean loss is {loss:.3g} where a "
-                    f"constant prediction has {self.null_losses[k]:.3g}. {learner.advice()}"
+                    f"constant prediction or the start has {self.null_losses[k]:.3g}. "
+                    f"{learner.advice()}"
                 )
             total += loss
         return total * self.loss_unit
