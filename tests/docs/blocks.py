@@ -5,7 +5,7 @@ import re
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-_BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(?P<language>[\w-]+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`(src/polyfm/[\w/]+\.py)`[^`\n]*(?:`__all__`)?:\n\n$")
 
 
@@ -22,12 +22,18 @@ class Block(NamedTuple):
         exec(compile(padding + self.code, str(page), "exec"), namespace)
 
 
-def python_blocks(page):
+def blocks(page, language):
+    """Return the blocks of a page that are in a language, in their order."""
     text = page.read_text(encoding="utf-8")
-    blocks = []
-    for found in _BLOCK.finditer(text):
-        if found["language"] == "python":
-            named = _FILE.search(text[: found.start()])
-            line = text.count("\n", 0, found.start("code")) + 1
-            blocks.append(Block(found["code"], line, named[1] if named else ""))
-    return blocks
+    found = [match for match in _BLOCK.finditer(text) if match["language"] == language]
+    return [_block(text, match) for match in found]
+
+
+def python_blocks(page):
+    return blocks(page, "python")
+
+
+def _block(text, match):
+    named = _FILE.search(text[: match.start()])
+    line = text.count("\n", 0, match.start("code")) + 1
+    return Block(match["code"], line, named[1] if named else "")

@@ -150,7 +150,8 @@ def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
     n_rows = X.shape[0]
     if sample_weight is None:
         return np.ones(n_rows)
-    if np.ndim(sample_weight) == 0:
+    sample_weight = np.asarray(sample_weight)
+    if sample_weight.ndim == 0:
         sample_weight = np.full(n_rows, sample_weight)
     weight = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"

@@ -294,14 +294,14 @@ class BaseFM(BaseEstimator):
             )
         matrix = check_matrix(self, X, reset=reset)
         weight = check_weights(sample_weight, matrix)
+        if not streaming and not weight.any():
+            raise ValueError("Every sample weight is zero: there is nothing to learn.")
         targets, class_weight = self._check_targets(
             y, matrix.shape[0], weight, reset=reset, streaming=streaming
         )
         if not weight.all():
             kept = np.flatnonzero(weight)
             matrix, targets, class_weight = matrix[kept], targets[kept], class_weight[kept]
-            if len(kept) == 0 and not streaming:
-                raise ValueError("sample_weight is 0 for every row: there is nothing to learn.")
         return Labelled(matrix, targets, class_weight)
 
     @abstractmethod

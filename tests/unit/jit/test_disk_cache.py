@@ -90,6 +90,8 @@ def test_changed_loss_of_the_user_is_compiled_anew(run_python, tmp_path):
     assert evaluate("1.0") == (3.0, 1)
     assert evaluate("1.0") == (3.0, 0)
     assert evaluate("10.0") == (30.0, 1)
+    # Both stay on disk: programs with and without a loss of their own share the folder.
+    assert evaluate("1.0") == (3.0, 0)
 
 
 def test_folder_that_cannot_be_written_means_no_cache(run_python, tmp_path):
