@@ -17,6 +17,7 @@ from polyfm import cli
 from polyfm.estimators._base import _ROWS_FOR_EARLY_STOPPING
 
 GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [ROOT / "README.md", *GUIDE]
 PACKAGE = pathlib.Path(polyfm.__file__).parent
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
@@ -78,9 +79,10 @@ def test_rows_for_early_stopping(name):
     assert f"{_ROWS_FOR_EARLY_STOPPING:,} rows" in text
 
 
-def test_the_example_runs(run_python):
-    shown = run_python((ROOT / "examples" / "rendle_figure1.py").read_text(encoding="utf-8"))
-    assert "user=A" in shown
+@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
+def test_examples_run(path, run_python):
+    shown = run_python(path.read_text(encoding="utf-8"), MPLBACKEND="Agg")
+    assert shown
 
 
 @pytest.mark.parametrize("module", modules_with_examples())
