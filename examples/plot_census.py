@@ -38,7 +38,7 @@ print(strongest_interactions(models["order 2"], 8, X=X_train, min_count=300, **n
 
 # %%
 # All pairs of two columns: how much being married, or a wife, speaks for a high income depends on
-# the two together.
+# the two together.  Values of one column exclude each other: their weights play no part.
 
 wanted = ("marital-status=", "sex=")
 features = [name for name in adult.feature_names if name.startswith(wanted)]
