@@ -27,7 +27,7 @@ def learner_of(loss, order, row):
         Switches(True, True, False, order), np.full(layout.rank, 0.1), seed=0,
     )  # fmt: skip
     learner = StochasticLearner.create(
-        layout, settings, n_features=5, bias=0.3, units=False, dtype=np.float64
+        layout, settings, n_features=5, start=0.3, units=False, dtype=np.float64
     )
     learner.set_rows(row)
     learner.model.parameters.linear[:, 0] = np.linspace(-0.02, 0.03, 5)

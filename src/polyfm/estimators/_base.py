@@ -24,7 +24,7 @@ from polyfm.losses import contract as losses
 from polyfm.losses.evaluate import mean_loss
 from polyfm.models.layout import Layout
 from polyfm.progress import Progress
-from polyfm.solvers.stochastic import StochasticLearner
+from polyfm.solvers.stochastic import Settings, StochasticLearner
 from polyfm.solvers.training import Training
 
 _ROWS_FOR_EARLY_STOPPING = 1_000
@@ -36,6 +36,8 @@ class BaseFM(BaseEstimator):
     _learners: list[StochasticLearner]
     _scale: TargetScale
     _layout: Layout
+    _structure: dict[str, Any]
+    _n_terms: float
 
     def fit(
         self,
@@ -94,6 +96,7 @@ class BaseFM(BaseEstimator):
         else:
             # Learners change in place: spare those that are kept if this fails.
             self._learners = [learner.copy() for learner in self._learners]
+            self._go_on(loss, len(held.train.weight))
         self._train(loss, metric, held, warm=warm, fitted_before=fitted_before)
         return self
 
@@ -138,6 +141,8 @@ class BaseFM(BaseEstimator):
             return self
         if first:
             self._create(loss, rows, streaming=True)
+        else:
+            self._go_on(loss, len(rows.weight))
         for learner, part in zip(self._learners, self._solver_rows(rows), strict=True):
             learner.learn_safely(part)
         self.t_ = self._learners[0].n_visits
@@ -149,36 +154,53 @@ class BaseFM(BaseEstimator):
         matrix, targets, weight = rows
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self._scale = TargetScale.of(loss, targets[:, 0], weight, bool(self.fit_intercept))
-        settings = _parts.find_settings(
-            self,
-            self._scale.scaled(loss),
-            layout,
-            n_rows=matrix.shape[0],
-            n_nonzeros=matrix.nnz,
-            seed=seed,
-        )
+        self._layout, self._structure = layout, _parts.structure_of(self)
+        self._n_terms = matrix.nnz / matrix.shape[0]
+        settings = self._settings(loss, matrix.shape[0], seed)
         self._learners = [
             StochasticLearner.create(
                 layout,
                 replace(settings, seed=seed + k),
                 n_features=matrix.shape[1],
-                bias=self._start_bias(loss, layout, targets[:, k], weight),
+                start=self._start(loss, targets[:, k], weight),
                 units=streaming or bool(np.any(np.abs(matrix.data) != 1)),
                 dtype=matrix.dtype,
             )
             for k in range(targets.shape[1])
         ]
         self.history_: dict[str, list[float]] = {}
-        self._layout = layout
 
-    def _start_bias(
-        self, loss: Any, layout: Layout, target: NDArray[np.float64], weight: NDArray[np.float64]
-    ) -> float:
+    def _settings(self, loss: Any, n_rows: int, seed: int) -> Settings:
+        return _parts.find_settings(
+            self,
+            self._scale.scaled(loss),
+            self._layout,
+            n_rows=n_rows,
+            n_terms=self._n_terms,
+            seed=seed,
+        )
+
+    def _go_on(self, loss: Any, n_rows: int) -> None:
+        """Let the learners go on with the present parameters, as far as these may change.
+
+        Raises
+        ------
+        ValueError
+            When one that shapes the model has changed.
+        """
+        _parts.check_same_structure(self, self._structure)
+        settings = self._settings(loss, n_rows, seed=0)
+        self._learners = [learner.renewed(settings) for learner in self._learners]
+
+    def _start(
+        self, loss: Any, target: NDArray[np.float64], weight: NDArray[np.float64]
+    ) -> float | None:
+        """Return the best constant prediction in the solver's unit, None without a bias."""
         if not self.fit_intercept:
+            return None
+        if self._scale.applies:
             return 0.0
-        bias = 0.0 if self._scale.applies else losses.best_constant(loss, target, weight)
-        # A kernel without degrees starts at 1 in every basis.
-        return float(bias) - (layout.rank if 0 in layout.columns else 0)
+        return float(losses.best_constant(loss, target, weight))
 
     def _solver_rows(self, rows: Labelled) -> list[Rows]:
         """Wrap rows for the solver, once per learner, targets in its unit."""

@@ -78,6 +78,35 @@ def _check_choice(estimator: Any, name: str, choices: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
 
 
+_STRUCTURE = (
+    "order",
+    "rank",
+    "kernel",
+    "fit_lower",
+    "fit_linear",
+    "fit_intercept",
+    "fit_weights",
+    "loss",
+)
+
+
+def structure_of(estimator: Any) -> dict[str, Any]:
+    """Return what shapes a model, so that training cannot go on when it changes."""
+    solver = estimator.solver
+    name = solver if isinstance(solver, str) else type(solver).__name__
+    return {**{name: getattr(estimator, name) for name in _STRUCTURE}, "solver": name}
+
+
+def check_same_structure(estimator: Any, before: dict[str, Any]) -> None:
+    """Raise a ValueError that names a parameter which shapes the model and has changed."""
+    for name, value in structure_of(estimator).items():
+        if value != before[name]:
+            raise ValueError(
+                f"{name} has changed from {before[name]!r} to {value!r} since the last fit, so "
+                "training cannot go on from it: call fit with warm_start=False to start anew."
+            )
+
+
 def n_threads(n_jobs: int | None) -> int:
     """Resolve ``n_jobs`` as joblib does: None is 1, -1 all cores."""
     if n_jobs is None:
@@ -107,14 +136,14 @@ def find_layout(estimator: Any) -> Layout:
 
 
 def find_settings(
-    estimator: Any, loss: Any, layout: Layout, *, n_rows: int, n_nonzeros: int, seed: int
+    estimator: Any, loss: Any, layout: Layout, *, n_rows: int, n_terms: float, seed: int
 ) -> Settings:
     """Return what the stochastic solver needs.
 
-    The more non-zeros meet in a row, the stronger the automatic penalty and the more cautious the
-    start and the first steps.
+    ``n_terms`` is the mean number of non-zeros of a row. The more meet, the stronger the automatic
+    penalty and the more cautious the start and the first steps.
     """
-    n_terms = max(n_nonzeros / n_rows + layout.n_dummies, 1.0)
+    n_terms = max(n_terms + layout.n_dummies, 1.0)
     rank = max(int(estimator.rank), 1)
     beta = estimator.beta
     if beta == "auto":

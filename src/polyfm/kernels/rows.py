@@ -11,14 +11,16 @@ from polyfm.kernels import contract
 
 
 @jit
-def fold(kernel, table, column, count, n_dummies, indices, values, cells, at):
-    """Write the cells before every term and after the last, and return the place of the last."""
+def fold(kernel, table, column, count, dummies, indices, values, cells, at):
+    """Write the cells before every term and after the last, and return the place of the last.
+
+    ``dummies`` bound the rows of the table for the dummy features.
+    """
     row_size = table.shape[1] * table.shape[2]
     room = contract.n_cells(kernel)
-    first_dummy = table.shape[0] - n_dummies
     contract.start(kernel, cells, at)
-    for r in range(n_dummies):
-        z = load(table, (first_dummy + r) * row_size + column, count)
+    for r in range(dummies[0], dummies[1]):
+        z = load(table, r * row_size + column, count)
         contract.absorb(kernel, cells, at, at + room, z)
         at += room
     for t in range(indices.size):

@@ -42,6 +42,8 @@ class Plan(NamedTuple):
     chunks: NDArray[np.int64]
     """(n, 3): highest degree, first column and number of columns of up to eight bases each."""
     n_dummies: int
+    first_dummy: int
+    """Row of the table where those of the dummy features begin."""
 
 
 @jit
@@ -63,13 +65,12 @@ def score_row(kernel, parameters, plan, indices, values, cells):
         score += linear[indices[t], 0] * values[t]
     chunks = plan.chunks
     m = parameters.degrees.shape[0]
+    dummies = (plan.first_dummy, plan.first_dummy + plan.n_dummies)
     at = first_state(kernel, parameters, chunks)
     for c in range(chunks.shape[0]):
         local = contract.at_degree(kernel, chunks[c, 0])
         column, count = chunks[c, 1], chunks[c, 2]
-        last = fold(
-            local, parameters.table, column, count, plan.n_dummies, indices, values, cells, at
-        )
+        last = fold(local, parameters.table, column, count, dummies, indices, values, cells, at)
         kernels = contract.value(local, cells, last, c * m)
         score += horizontal_sum(kernels * load(parameters.weights, column, count))
         at += places(local, plan.n_dummies + indices.size)

@@ -57,7 +57,8 @@ class Factorized:
             (_highest_degree(degrees[:, c : c + LANES]), c, min(LANES, self.rank - c))
             for c in range(0, self.rank, LANES)
         ]
-        return Plan(np.array(chunks, dtype=np.int64).reshape(-1, 3), self.n_dummies)
+        chunks_array = np.array(chunks, dtype=np.int64).reshape(-1, 3)
+        return Plan(chunks_array, self.n_dummies, self.n_features)
 
     def work_cells(self, longest_row: int) -> NDArray[Any]:
         """Allocate cells for rows of up to ``longest_row`` non-zeros."""

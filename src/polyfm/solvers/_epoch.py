@@ -54,34 +54,51 @@ def learn_rows(
     in as many shares as there are rows with the feature.
     """
     load_degree_weights(parameters, plan.chunks, cells)
-    dtype = parameters.bias.dtype.type
-    loss_sum, share = 0.0, dtype(share)
+    loss_sum = 0.0
     for i in range(order.size):
-        _look_ahead(parameters, rows, order, i)
+        prefetch_rows(rows, order, i)
+        if i + 1 < order.size:
+            row = order[i + 1]
+            first, last = rows.indptr[row], rows.indptr[row + 1]
+            prefetch_parameters(parameters, rows.indices, first, last)
         row = order[i]
         first, last = rows.indptr[row], rows.indptr[row + 1]
-        indices, values = rows.indices[first:last], rows.values[first:last]
-        score = score_row(kernel, parameters, plan, indices, values, cells)
-        target, weight = rows.target[row], rows.weight[row]
-        g = dtype(weight * losses.gradient(loss, target, score))
-        if not np.isfinite(g):
-            return i, loss_sum
-        loss_sum += weight * losses.value(loss, target, score)
-        rate = dtype(updates.rate(rule, t + i))
-        if switches.bias:
-            updates.step(rule, penalties.bias, parameters.bias, 0, 1, 1, g, rate, share)
-        if switches.linear:
-            _learn_linear(rule, penalties.linear, parameters.linear, indices, values, g, rate)
-        _learn_bases(
-            kernel, rule, penalties, switches, parameters, plan, indices, values,
-            g, rate, share, cells,
+        is_finite, loss_of_row = learn_row(
+            kernel, loss, rule, penalties, switches, parameters, plan,
+            rows.indices[first:last], rows.values[first:last],
+            rows.target[row], rows.weight[row], t + i, share, cells,
         )  # fmt: skip
+        if not is_finite:
+            return i, loss_sum
+        loss_sum += loss_of_row
     return order.size, loss_sum
 
 
 @jit
-def _look_ahead(parameters, rows, order, i):
-    """Prefetch parameters one row ahead, the row itself two ahead, its address four ahead."""
+def learn_row(
+    kernel, loss, rule, penalties, switches, parameters, plan,
+    indices, values, target, weight, t, share, cells,
+):  # fmt: skip
+    """Learn one row; return whether its gradient is finite and its loss before the update."""
+    dtype = parameters.bias.dtype.type
+    score = score_row(kernel, parameters, plan, indices, values, cells)
+    g = dtype(weight * losses.gradient(loss, target, score))
+    if not np.isfinite(g):
+        return False, 0.0
+    rate, share = dtype(updates.rate(rule, t)), dtype(share)
+    if switches.bias:
+        updates.step(rule, penalties.bias, parameters.bias, 0, 1, 1, g, rate, share)
+    if switches.linear:
+        _learn_linear(rule, penalties.linear, parameters.linear, indices, values, g, rate)
+    _learn_bases(
+        kernel, rule, penalties, switches, parameters, plan, indices, values, g, rate, share, cells
+    )
+    return True, np.float64(weight * losses.value(loss, target, score))
+
+
+@jit
+def prefetch_rows(rows, order, i):
+    """Prefetch what row ``order[i + 2]`` holds and where row ``order[i + 4]`` is."""
     n = order.size
     if i + 4 < n:
         row = order[i + 4]
@@ -95,9 +112,6 @@ def _look_ahead(parameters, rows, order, i):
         for place in range(first, last, _LINE_OF_INDICES):
             prefetch(rows.indices, place)
             prefetch(rows.values, place)
-    if i + 1 < n:
-        row = order[i + 1]
-        prefetch_parameters(parameters, rows.indices, rows.indptr[row], rows.indptr[row + 1])
 
 
 @jit
@@ -197,7 +211,7 @@ def _learn_table(
         updates.step(rule, penalty, table, at, rank, count, slope, unit_rate, own_share)
     for r in range(plan.n_dummies - 1, -1, -1):
         before -= room
-        at = (linear.shape[0] + r) * row_size + column
+        at = (plan.first_dummy + r) * row_size + column
         slope = kernels.slope(local, cells, before, adjoint) * scale
         kernels.retreat(local, cells, adjoint, load(table, at, count))
         updates.step(rule, penalty, table, at, rank, count, slope, rate, share)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from polyfm.data.rows import Rows
+from polyfm.data.rows import Rows, as_rows
 from polyfm.exceptions import DivergenceError
 from polyfm.models._score import Parameters
 from polyfm.models.factorized import Factorized, aligned_zeros
@@ -20,12 +20,21 @@ from polyfm.models.layout import Layout
 from polyfm.solvers._columns import count_visits, distinct, measure_units
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
 from polyfm.solvers._random import BLOCK, random_order
+from polyfm.solvers._shared_epoch import learn_shared_rows
 from polyfm.solvers._start import start_block, start_features
+from polyfm.solvers._threads import (
+    SMALL_BLOCKS,
+    Crew,
+    HotRows,
+    merge_small_blocks,
+    own_small_blocks,
+)
 from polyfm.updates import contract as updates
 
 _SECONDS_PER_SLICE = 0.15
+_SECONDS_BETWEEN_MERGES = 0.05
 _FIRST_SLICE = 2048
-_SMALL_BLOCKS = ("bias", "weights", "theta")
+_LARGE_BLOCKS = ("linear", "table")
 
 Report = Callable[[int, int], None]
 """Called between slices with the number of rows done and to do in this pass."""
@@ -45,6 +54,13 @@ class Settings:
     n_jobs: int = 1
 
 
+class _Work(NamedTuple):
+    """Room for what a thread works out for a row."""
+
+    cells: NDArray[Any]
+    indices: NDArray[Any]
+
+
 @dataclass
 class StochasticLearner:
     r"""A factorized model in the making: parameters, what the rule remembers, and counters.
@@ -62,6 +78,9 @@ class StochasticLearner:
     """Rows of the objective: those of the data set, or those streamed so far."""
     n_epochs: int = 0
     _mark: NDArray[np.uint8] = field(init=False, repr=False)
+    _slice: int = field(init=False, repr=False, default=_FIRST_SLICE)
+    _hot: HotRows | None = field(init=False, repr=False, default=None)
+    _extended: Parameters | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         self._mark = np.zeros(self.model.n_features, dtype=np.uint8)
@@ -73,13 +92,15 @@ class StochasticLearner:
         settings: Settings,
         *,
         n_features: int,
-        bias: float,
+        start: float | None,
         units: bool,
         dtype: DTypeLike,
     ) -> StochasticLearner:
         """Allocate a model and start everything but the rows of its features.
 
-        ``units`` says whether columns need a unit of their own, as their values are not all 1.
+        ``start`` is what the model predicts for a row without non-zeros, by its bias; None for a
+        model without one. ``units`` says whether columns need a unit of their own, as their
+        values are not all 1.
         """
         rule, penalties = settings.rule, settings.penalties
         n_planes = updates.n_planes(rule)
@@ -96,23 +117,38 @@ class StochasticLearner:
             **_allocate(shapes, dtype, n_features),
         )
         signs = np.where(np.arange(k) % 2, -1.0, 1.0) if settings.switches.weights else np.ones(k)
-        start_block(rule, penalties.bias, parameters.bias, np.array([bias]))
+        start_block(rule, penalties.bias, parameters.bias, np.zeros(1))
         start_block(rule, penalties.weights, parameters.weights, signs)
         start_block(rule, penalties.theta, parameters.theta, np.ones(m))
         model = Factorized(layout.kernel, layout.columns, parameters, layout.n_dummies)
         learner = cls(model, settings)
         learner._start(np.arange(n_features, n_features + layout.n_dummies))
+        if start is not None:
+            # Kernels and dummy features may predict something of an empty row themselves.
+            own = float(model.scores(as_rows(sp.csr_matrix((1, n_features), dtype=dtype)))[0])
+            start_block(rule, penalties.bias, parameters.bias, np.array([start - own]))
         return learner
 
     def set_rows(self, rows: Rows) -> None:
         """Make ``rows`` the whole objective, and start the features that are new in them."""
         self.n_rows = rows.n_rows
+        self._hot = None
         self._meet(rows, forget=True)
+        if self.settings.n_jobs > 1:
+            self._share_among_threads()
 
     def add_rows(self, rows: Rows) -> None:
         """Add ``rows`` to the objective, and start the features that are new in them."""
         self.n_rows += rows.n_rows
         self._meet(rows, forget=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The threads' rows belong to a run, not to the model.
+        return {**self.__dict__, "_hot": None, "_extended": None}
+
+    def renewed(self, settings: Settings) -> StochasticLearner:
+        """Return a learner of the same model that goes on with other settings but its own seed."""
+        return replace(self, settings=replace(settings, seed=self.settings.seed))
 
     def copy(self) -> StochasticLearner:
         """Return a learner that may change without changing this one."""
@@ -129,7 +165,7 @@ class StochasticLearner:
         features = distinct(rows.indices, self._mark)
         counters = (self.n_visits, self.n_rows, self.n_epochs)
         p = self.model.parameters
-        small = {name: getattr(p, name).copy() for name in _SMALL_BLOCKS}
+        small = {name: getattr(p, name).copy() for name in SMALL_BLOCKS}
         dummies = p.table[self.model.n_features :].copy()
         linear, table = p.linear[features], p.table[features]
         try:
@@ -160,9 +196,16 @@ class StochasticLearner:
             When a prediction or its gradient is not a finite number.
         """
         order = np.arange(rows.n_rows) if order is None else order
-        work = [self.model.work_cells(rows.longest) for _ in range(self.settings.n_jobs)]
-        loss_sum, done, size = 0.0, 0, _FIRST_SLICE
-        with _Crew(self.settings.n_jobs) as crew:
+        work = [
+            _Work(
+                self.model.work_cells(rows.longest),
+                np.empty((2, rows.longest), dtype=rows.indices.dtype),
+            )
+            for _ in range(self.settings.n_jobs)
+        ]
+        loss_sum, done, size = 0.0, 0, self._slice
+        slice_seconds = _SECONDS_PER_SLICE if len(work) == 1 else _SECONDS_BETWEEN_MERGES
+        with Crew(self.settings.n_jobs) as crew:
             while done < len(order):
                 part = order[done : done + size]
                 started = time.perf_counter()
@@ -171,7 +214,8 @@ class StochasticLearner:
                 if report is not None:
                     report(done, len(order))
                 elapsed = max(time.perf_counter() - started, 1e-6)
-                size = int(min(max(size * _SECONDS_PER_SLICE / elapsed, 64), 4 * size))
+                size = int(np.clip(len(part) * slice_seconds / elapsed, 64, 4 * size))
+        self._slice = size
         return loss_sum / max(len(order), 1)
 
     def epoch(self, rows: Rows, *, shuffle: bool = True, report: Report | None = None) -> float:
@@ -183,6 +227,18 @@ class StochasticLearner:
         loss = self.learn(rows, order, report)
         self.n_epochs += 1
         return loss
+
+    def _share_among_threads(self) -> None:
+        p = self.model.parameters
+        counts = p.linear[:, updates.n_planes(self.settings.rule)]
+        hot = HotRows.find(counts, self.n_rows, self.settings.n_jobs)
+        if len(hot.features) == 0:
+            return
+        extended = hot.extend(p)
+        # The model's own blocks become the front of the extended ones: nothing is kept twice.
+        front = {name: getattr(extended, name)[: len(getattr(p, name))] for name in _LARGE_BLOCKS}
+        self.model = replace(self.model, parameters=p._replace(**front))
+        self._hot, self._extended = hot, extended
 
     def snapshot(self) -> list[NDArray[Any]]:
         """Return copies of the current weights, without what the rule remembers."""
@@ -196,29 +252,48 @@ class StochasticLearner:
         p.bias[0], p.linear[:, 0], p.table[:, 0], p.weights[0], p.theta[0] = weights
 
     def _learn_slice(
-        self, crew: _Crew, work: list[NDArray[Any]], rows: Rows, order: NDArray[np.int64]
+        self, crew: Crew, work: list[_Work], rows: Rows, order: NDArray[np.int64]
     ) -> float:
         """Let each thread learn its part of ``order`` into the same table."""
+        model, hot = self.model, self._hot
+        if hot is not None and hot.n_threads != len(work):
+            hot = None
         parts = np.array_split(order, len(work))
         starts = self.n_visits + np.cumsum([0, *map(len, parts[:-1])])
-        s, model = self.settings, self.model
-        owned = _own_copies(model.parameters, len(work))
-        results = crew.run(
-            learn_rows,
-            [
-                (
-                    model.kernel, s.loss, s.rule, s.penalties, s.switches, parameters,
-                    model.plan, rows, part, float(start), 1.0 / self.n_rows, cells,
-                )
-                for part, start, cells, parameters in zip(parts, starts, work, owned, strict=True)
-            ],
-        )  # fmt: skip
-        _merge(model.parameters, owned)
+        shared = model.parameters if hot is None or self._extended is None else self._extended
+        owned = own_small_blocks(shared, len(work))
+        calls = [
+            self._call(parameters, rows, part, float(start), room)
+            for parameters, part, start, room in zip(owned, parts, starts, work, strict=True)
+        ]
+        n_rows, n_planes = len(model.parameters.table), updates.n_planes(self.settings.rule)
+        if hot is None:
+            results = crew.run(learn_rows, calls)
+        else:
+            hot.hand_out(shared, n_rows)
+            own = [
+                (hot.numbers, hot.first_row(n_rows, thread), room.indices)
+                for thread, room in enumerate(work)
+            ]
+            results = crew.run(
+                learn_shared_rows, [call + more for call, more in zip(calls, own, strict=True)]
+            )
+            hot.collect(shared, n_rows, n_planes)
+        merge_small_blocks(shared, owned)
         for (n_done, _), part in zip(results, parts, strict=True):
             if n_done < len(part):
                 raise self._divergence(rows, int(part[n_done]))
         self.n_visits += len(order)
         return float(sum(loss for _, loss in results))
+
+    def _call(
+        self, parameters: Parameters, rows: Rows, part: NDArray[np.int64], t: float, room: _Work
+    ) -> tuple[Any, ...]:
+        s, model = self.settings, self.model
+        return (
+            model.kernel, s.loss, s.rule, s.penalties, s.switches, parameters, model.plan, rows,
+            part, t, 1.0 / self.n_rows, room.cells,
+        )  # fmt: skip
 
     def _meet(self, rows: Rows, *, forget: bool) -> None:
         """Count the visits of each column and start the columns that are met for the first time."""
@@ -290,52 +365,3 @@ def _allocate(
             "FeatureHasher), drop rare ones (OneHotFieldEncoder(min_count=...)), lower rank or "
             "order, or pass float32."
         ) from None
-
-
-def _own_copies(shared: Parameters, n_threads: int) -> list[Parameters]:
-    """Give each thread the table of all and small blocks of its own.
-
-    Every row changes the bias: threads that share it spend their time handing its cache line to
-    each other.
-    """
-    if n_threads == 1:
-        return [shared]
-    return [
-        shared._replace(**{name: getattr(shared, name).copy() for name in _SMALL_BLOCKS})
-        for _ in range(n_threads)
-    ]
-
-
-def _merge(shared: Parameters, owned: list[Parameters]) -> None:
-    """Average the threads' weights, and add up what each has remembered since they parted."""
-    if len(owned) == 1:
-        return
-    for name in _SMALL_BLOCKS:
-        block = getattr(shared, name)
-        copies = np.stack([getattr(parameters, name) for parameters in owned])
-        block[1:] += (copies[:, 1:] - block[1:]).sum(axis=0)
-        block[0] = copies[:, 0].mean(axis=0)
-
-
-class _Crew:
-    """Runs compiled functions that release the GIL on some threads, or at once if it is one."""
-
-    def __init__(self, n_threads: int) -> None:
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
-
-    def __enter__(self) -> _Crew:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
-
-    def run(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[Any]:
-        """Return the results of all calls; after an interrupt no call is left running."""
-        if self._pool is None:
-            return [function(*call) for call in calls]
-        futures: list[Future[Any]] = [self._pool.submit(function, *call) for call in calls]
-        try:
-            return [future.result() for future in futures]
-        finally:
-            wait(futures)

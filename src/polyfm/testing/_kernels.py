@@ -50,7 +50,7 @@ def evaluate(
     # Without a single term, the table still has a row whose shape can be read.
     table = table if n_terms else np.zeros((1, 1, LANES), dtype)
     indices, ones = np.arange(n_terms), np.ones(n_terms, dtype)
-    last = plain(fold)(kernel, table, 0, LANES, 0, indices, ones, cells, m + room)
+    last = plain(fold)(kernel, table, 0, LANES, (0, 0), indices, ones, cells, m + room)
     value = np.array(plain(contract.value)(kernel, cells, last, 0))
     by_degree = [plain(contract.degree_value)(kernel, cells, last, t) for t in range(m)]
     plain(contract.seed)(kernel, cells, last, m, 0)

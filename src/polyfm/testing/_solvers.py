@@ -78,7 +78,7 @@ def check_solver(
 
     def learner() -> StochasticLearner:
         created = StochasticLearner.create(
-            layout, settings, n_features=_N_FEATURES, bias=0.0, units=True, dtype=np.float64
+            layout, settings, n_features=_N_FEATURES, start=0.0, units=True, dtype=np.float64
         )
         created.set_rows(rows)
         return created

@@ -78,7 +78,7 @@ class Pair:
         self.X, self.y, self.weight = make_rows(kind, loss, random)
         self.rows = rows_of(self.X, self.y, self.weight)
         self.learner = StochasticLearner.create(
-            layout, settings, n_features=N_FEATURES, bias=0.1, units=kind == "dense",
+            layout, settings, n_features=N_FEATURES, start=0.1, units=kind == "dense",
             dtype=np.float64,
         )  # fmt: skip
         self.learner.set_rows(self.rows)

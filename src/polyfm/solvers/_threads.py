@@ -1,0 +1,136 @@
+"""Threads that learn into one table: running them, and keeping them out of each other's way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfm.models._score import Parameters
+from polyfm.models.factorized import aligned_zeros
+
+SMALL_BLOCKS = ("bias", "weights", "theta")
+"""Parameters that every row changes: each thread has its own."""
+
+_HOT_SHARE = 1.0 / 256.0
+_MOST_HOT = 4096
+
+
+class Crew:
+    """Runs compiled functions that release the GIL on some threads, or at once if it is one."""
+
+    def __init__(self, n_threads: int) -> None:
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+
+    def run(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[Any]:
+        """Return the results of all calls; after an interrupt no call is left running."""
+        if self._pool is None:
+            return [function(*call) for call in calls]
+        futures: list[Future[Any]] = [self._pool.submit(function, *call) for call in calls]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            wait(futures)
+
+
+@dataclass(frozen=True)
+class HotRows:
+    """Features of so many rows that each thread has rows of its own for them.
+
+    Parameters
+    ----------
+    features : ndarray
+        The hot features.
+    numbers : ndarray of shape (d,)
+        Each feature's place among them, -1 for those that are not hot.
+    n_threads : int
+        Number of threads.
+    """
+
+    features: NDArray[np.int64]
+    numbers: NDArray[np.int16]
+    n_threads: int
+
+    @classmethod
+    def find(cls, counts: NDArray[Any], n_rows: int, n_threads: int) -> HotRows:
+        """Pick the most frequent features among those in more than a 256th of the rows."""
+        features = np.flatnonzero(counts > _HOT_SHARE * n_rows)
+        if len(features) > _MOST_HOT:
+            features = features[np.argsort(-counts[features], kind="stable")[:_MOST_HOT]]
+        numbers = np.full(len(counts), -1, dtype=np.int16)
+        numbers[features] = np.arange(len(features))
+        return cls(features, numbers, n_threads)
+
+    def extend(self, shared: Parameters) -> Parameters:
+        """Return parameters whose blocks have room for the threads' rows, the model's in front."""
+        n_rows = len(shared.table) + self.n_threads * len(self.features)
+        blocks = {}
+        for name in ("linear", "table"):
+            block = getattr(shared, name)
+            blocks[name] = aligned_zeros((n_rows, *block.shape[1:]), block.dtype)
+            blocks[name][: len(block)] = block
+        return shared._replace(**blocks)
+
+    def first_row(self, model_rows: int, thread: int) -> int:
+        """Return the first row of one thread."""
+        return model_rows + thread * len(self.features)
+
+    def hand_out(self, extended: Parameters, model_rows: int) -> None:
+        """Copy the hot rows to each thread's own."""
+        for thread in range(self.n_threads):
+            own = self._own(model_rows, thread)
+            for block in (extended.linear, extended.table):
+                block[own] = block[self.features]
+
+    def collect(self, extended: Parameters, model_rows: int, n_planes: int) -> None:
+        """Merge the threads' rows into the model's."""
+        own = [self._own(model_rows, thread) for thread in range(self.n_threads)]
+        table, linear = extended.table, extended.linear[:, :n_planes]
+        table[self.features] = _merged(table[self.features], [table[o] for o in own])
+        linear[self.features] = _merged(linear[self.features], [linear[o] for o in own])
+
+    def _own(self, model_rows: int, thread: int) -> slice:
+        first = self.first_row(model_rows, thread)
+        return slice(first, first + len(self.features))
+
+
+def own_small_blocks(shared: Parameters, n_threads: int) -> list[Parameters]:
+    """Give each thread the large blocks of all and small blocks of its own."""
+    if n_threads == 1:
+        return [shared]
+    return [
+        shared._replace(**{name: getattr(shared, name).copy() for name in SMALL_BLOCKS})
+        for _ in range(n_threads)
+    ]
+
+
+def merge_small_blocks(shared: Parameters, owned: list[Parameters]) -> None:
+    """Merge the threads' small blocks into the model's."""
+    if len(owned) == 1:
+        return
+    for name in SMALL_BLOCKS:
+        block = getattr(shared, name).T
+        block[...] = _merged(block, [getattr(parameters, name).T for parameters in owned])
+
+
+def _merged(shared: NDArray[Any], copies: list[NDArray[Any]]) -> NDArray[Any]:
+    """Add up what each copy has remembered since they parted, and how far its weights have moved.
+
+    Planes are the second axis, weights plane 0. T threads' moves are added and divided by the root
+    of T: their average would be as slow as one thread, their sum would overshoot where each has
+    gone all the way to its optimum.
+    """
+    moves = (np.stack(copies) - shared).sum(axis=0)
+    moves[:, 0] /= np.sqrt(len(copies))
+    return np.asarray(shared + moves)
