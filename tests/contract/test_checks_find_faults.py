@@ -152,6 +152,12 @@ def test_broken_penalty(break_piece, prox):
         check_penalty(ElasticNet(0.2, 0.1))
 
 
+def test_penalty_whose_quotient_is_another(break_piece):
+    break_piece(penalties.prox_quotient, ElasticNet(), lambda penalty, v, step, scale: v / scale)
+    with pytest.raises(AssertionError, match="prox_quotient of"):
+        check_penalty(ElasticNet(0.1, 0.2))
+
+
 penalties_prox = penalties.prox.table[ElasticNet]
 
 

@@ -30,3 +30,8 @@ def _value(penalty, v):
 @contract.prox.implements(Box)
 def _prox(penalty, v, step):
     return minimum(maximum(v, -penalty.bound), penalty.bound)
+
+
+@contract.prox_quotient.implements(Box)
+def _prox_quotient(penalty, v, step, scale):
+    return minimum(maximum(v / scale, -penalty.bound), penalty.bound)

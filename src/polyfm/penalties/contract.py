@@ -19,3 +19,12 @@ def value(penalty: Any, v: Any) -> Any:
 @generic
 def prox(penalty: Any, v: Any, step: Any) -> Any:
     """Return the proximal operator, argmin_u penalty(u) + (u - v)^2 / (2 step), for step >= 0."""
+
+
+@generic
+def prox_quotient(penalty: Any, v: Any, step: Any, scale: Any) -> Any:
+    """Return ``prox(penalty, v / scale, step / scale)`` for scale > 0, with a single division.
+
+    Adaptive rules divide each coordinate's step by a number of its own. Divisions are the dearest
+    arithmetic of an epoch, so the rule leaves them to the penalty, which often divides anyway.
+    """

@@ -27,3 +27,8 @@ def _value(penalty, v):
 @contract.prox.implements(L2)
 def _prox(penalty, v, step):
     return v / (step * penalty.strength + 1.0)
+
+
+@contract.prox_quotient.implements(L2)
+def _prox_quotient(penalty, v, step, scale):
+    return v / (step * penalty.strength + scale)

@@ -72,14 +72,22 @@ class HotRows:
         numbers[features] = np.arange(len(features))
         return cls(features, numbers, n_threads)
 
-    def extend(self, shared: Parameters) -> Parameters:
-        """Return parameters whose blocks have room for the threads' rows, the model's in front."""
+    def extend(
+        self, shared: Parameters, roomy: dict[str, NDArray[Any]] | None = None
+    ) -> Parameters:
+        """Return parameters whose blocks have room for the threads' rows, the model's in front.
+
+        ``roomy`` are blocks that the model's are the front of, if there are such.
+        """
         n_rows = len(shared.table) + self.n_threads * len(self.features)
         blocks = {}
         for name in ("linear", "table"):
             block = getattr(shared, name)
-            blocks[name] = aligned_zeros((n_rows, *block.shape[1:]), block.dtype)
-            blocks[name][: len(block)] = block
+            if roomy is not None and len(roomy[name]) >= n_rows:
+                blocks[name] = roomy[name][:n_rows]
+            else:
+                blocks[name] = aligned_zeros((n_rows, *block.shape[1:]), block.dtype)
+                blocks[name][: len(block)] = block
         return shared._replace(**blocks)
 
     def first_row(self, model_rows: int, thread: int) -> int:
@@ -103,6 +111,11 @@ class HotRows:
     def _own(self, model_rows: int, thread: int) -> slice:
         first = self.first_row(model_rows, thread)
         return slice(first, first + len(self.features))
+
+
+def room_for_hot_rows(n_threads: int) -> int:
+    """Return how many rows more than the model's own some threads may want."""
+    return n_threads * _MOST_HOT if n_threads > 1 else 0
 
 
 def own_small_blocks(shared: Parameters, n_threads: int) -> list[Parameters]:

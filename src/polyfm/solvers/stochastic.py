@@ -28,6 +28,7 @@ from polyfm.solvers._threads import (
     HotRows,
     merge_small_blocks,
     own_small_blocks,
+    room_for_hot_rows,
 )
 from polyfm.updates import contract as updates
 
@@ -79,6 +80,7 @@ class StochasticLearner:
     n_epochs: int = 0
     _mark: NDArray[np.uint8] = field(init=False, repr=False)
     _slice: int = field(init=False, repr=False, default=_FIRST_SLICE)
+    _roomy: dict[str, NDArray[Any]] | None = field(init=False, repr=False, default=None)
     _hot: HotRows | None = field(init=False, repr=False, default=None)
     _extended: Parameters | None = field(init=False, repr=False, default=None)
 
@@ -109,12 +111,13 @@ class StochasticLearner:
             "linear": (n_features, n_planes + 1 + units),
             "table": (n_features + layout.n_dummies, n_planes, k),
         }
+        roomy = _allocate(shapes, dtype, layout.n_dummies + room_for_hot_rows(settings.n_jobs))
         parameters = Parameters(
             bias=np.zeros((n_planes, 1), dtype),
             weights=np.zeros((n_planes, k), dtype),
             theta=np.zeros((n_planes, m), dtype),
             degrees=layout.degrees.astype(dtype),
-            **_allocate(shapes, dtype, n_features),
+            **{name: block[: shapes[name][0]] for name, block in roomy.items()},
         )
         signs = np.where(np.arange(k) % 2, -1.0, 1.0) if settings.switches.weights else np.ones(k)
         start_block(rule, penalties.bias, parameters.bias, np.zeros(1))
@@ -122,6 +125,7 @@ class StochasticLearner:
         start_block(rule, penalties.theta, parameters.theta, np.ones(m))
         model = Factorized(layout.kernel, layout.columns, parameters, layout.n_dummies)
         learner = cls(model, settings)
+        learner._roomy = roomy
         learner._start(np.arange(n_features, n_features + layout.n_dummies))
         if start is not None:
             # Kernels and dummy features may predict something of an empty row themselves.
@@ -144,7 +148,7 @@ class StochasticLearner:
 
     def __getstate__(self) -> dict[str, Any]:
         # The threads' rows belong to a run, not to the model.
-        return {**self.__dict__, "_hot": None, "_extended": None}
+        return {**self.__dict__, "_hot": None, "_extended": None, "_roomy": None}
 
     def renewed(self, settings: Settings) -> StochasticLearner:
         """Return a learner of the same model that goes on with other settings but its own seed."""
@@ -234,8 +238,8 @@ class StochasticLearner:
         hot = HotRows.find(counts, self.n_rows, self.settings.n_jobs)
         if len(hot.features) == 0:
             return
-        extended = hot.extend(p)
-        # The model's own blocks become the front of the extended ones: nothing is kept twice.
+        extended = hot.extend(p, self._roomy)
+        # The model's own blocks are the front of the extended ones: nothing is kept twice.
         front = {name: getattr(extended, name)[: len(getattr(p, name))] for name in _LARGE_BLOCKS}
         self.model = replace(self.model, parameters=p._replace(**front))
         self._hot, self._extended = hot, extended
@@ -352,16 +356,19 @@ class StochasticLearner:
 
 
 def _allocate(
-    shapes: dict[str, tuple[int, ...]], dtype: DTypeLike, n_features: int
+    shapes: dict[str, tuple[int, ...]], dtype: DTypeLike, n_more: int
 ) -> dict[str, NDArray[Any]]:
-    """Allocate the large blocks, or say in a MemoryError what they would take."""
+    """Allocate the large blocks with some more rows, or say in a MemoryError what they take."""
     try:
-        return {name: aligned_zeros(shape, dtype) for name, shape in shapes.items()}
+        return {
+            name: aligned_zeros((n_rows + n_more, *rest), dtype)
+            for name, (n_rows, *rest) in shapes.items()
+        }
     except MemoryError:
         size = sum(math.prod(shape) for shape in shapes.values()) * np.dtype(dtype).itemsize
         raise MemoryError(
-            f"The parameters of {n_features} columns take {size / 2**30:.1f} GiB, more than there "
-            "is. A single stray id makes so many columns: hash ids to fewer (for example "
-            "FeatureHasher), drop rare ones (OneHotFieldEncoder(min_count=...)), lower rank or "
-            "order, or pass float32."
+            f"The parameters of {shapes['linear'][0]} columns take {size / 2**30:.1f} GiB, more "
+            "than there is. A single stray id makes so many columns: hash ids to fewer (for "
+            "example FeatureHasher), drop rare ones (OneHotFieldEncoder(min_count=...)), lower "
+            "rank or order, or pass float32."
         ) from None

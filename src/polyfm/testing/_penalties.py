@@ -13,6 +13,7 @@ from polyfm.testing._asserts import require, require_close
 
 _STEPS = (1e-3, 0.1, 1.0, 7.5)
 _POINTS = (-30.0, -2.0, -0.6, -1e-3, 0.0, 1e-3, 0.3, 1.0, 2.5, 30.0)
+_SCALES = (0.01, 1.0, 40.0)
 _HUGE = 1e12
 """Stands for infinity, with which a minimiser cannot reckon."""
 
@@ -21,7 +22,8 @@ def check_penalty(penalty: Any) -> None:
     """Check that a penalty keeps the contract of :mod:`polyfm.penalties.contract`.
 
     ``prox`` returns the minimiser that is found numerically, for lanes as for scalars; a step of 0
-    leaves every coordinate that is allowed; the penalty is nowhere negative and least at 0.
+    leaves every coordinate that is allowed; ``prox_quotient`` is ``prox`` of quotients; the penalty
+    is nowhere negative and least at 0.
 
     Parameters
     ----------
@@ -48,6 +50,7 @@ def check_penalty(penalty: Any) -> None:
         _check_no_step(penalty, v)
         for step in _STEPS:
             _check_minimiser(penalty, v, step)
+            _check_quotient(penalty, v, step)
     for step in _STEPS:
         _check_lanes(penalty, step)
 
@@ -55,6 +58,14 @@ def check_penalty(penalty: Any) -> None:
 def _check_no_step(penalty: Any, v: float) -> None:
     if np.isfinite(contract.value(penalty, v)):
         require_close(contract.prox(penalty, v, 0.0), v, 0.0, f"prox of {penalty} at step 0")
+
+
+def _check_quotient(penalty: Any, v: float, step: float) -> None:
+    for scale in _SCALES:
+        got = float(contract.prox_quotient(penalty, v, step, scale))
+        expected = float(contract.prox(penalty, v / scale, step / scale))
+        what = f"prox_quotient of {penalty} at v={v}, step={step}, scale={scale}"
+        require_close(got, expected, 1e-12 * (1.0 + abs(expected)), what)
 
 
 def _check_minimiser(penalty: Any, v: float, step: float) -> None:

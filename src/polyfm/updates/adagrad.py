@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from polyfm._jit import load_like, square_root, store
-from polyfm.penalties.contract import prox
+from polyfm.penalties.contract import prox_quotient
 from polyfm.updates import contract
 
 
@@ -57,7 +57,7 @@ def _begin(rule, penalty, memory, at, stride, count, weight, unit):
 @contract.step.implements(AdaGrad)
 def _step(rule, penalty, memory, at, stride, count, g, rate, share):
     squares = load_like(g, memory, at + stride, count) + g * g
-    size = rate / square_root(squares)
-    weight = load_like(g, memory, at, count)
+    root = square_root(squares)
+    moved = load_like(g, memory, at, count) * root - g * rate
     store(memory, at + stride, count, squares)
-    store(memory, at, count, prox(penalty, weight - size * g, size * share))
+    store(memory, at, count, prox_quotient(penalty, moved, rate * share, root))
