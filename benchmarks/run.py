@@ -47,7 +47,7 @@ def _parse(library_names: list[str]) -> argparse.Namespace:
     choices = [*PROBLEMS, *library_names]
     parser.add_argument("names", nargs="*", metavar="name", help="any of " + ", ".join(choices))
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contestant")
-    parser.add_argument("--epochs", type=int, default=5, help="passes over the data per turn")
+    parser.add_argument("--epochs", type=int, default=10, help="passes over the data per turn")
     parser.add_argument("--base", default="touch", help="contestant the time column is relative to")
     parser.add_argument("--quick", action="store_true", help="small data, to see that all works")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")

@@ -143,8 +143,15 @@ class BaseFM(BaseEstimator):
             self._create(loss, rows, streaming=True)
         else:
             self._go_on(loss, len(rows.weight))
-        for learner, part in zip(self._learners, self._solver_rows(rows), strict=True):
-            learner.learn_safely(part)
+        parts = list(zip(self._learners, self._solver_rows(rows), strict=True))
+        undo = [learner.checkpoint(part) for learner, part in parts]
+        try:
+            for learner, part in parts:
+                learner.add_and_learn(part)
+        except BaseException:
+            for take_back in undo:
+                take_back()
+            raise
         self.t_ = self._learners[0].n_visits
         return self
 
@@ -318,13 +325,15 @@ class BaseFM(BaseEstimator):
         weight = check_weights(sample_weight, matrix)
         if not streaming and not weight.any():
             raise ValueError("Every sample weight is zero: there is nothing to learn.")
-        targets, class_weight = self._check_targets(
+        targets, weight = self._check_targets(
             y, matrix.shape[0], weight, reset=reset, streaming=streaming
         )
         if not weight.all():
             kept = np.flatnonzero(weight)
-            matrix, targets, class_weight = matrix[kept], targets[kept], class_weight[kept]
-        return Labelled(matrix, targets, class_weight)
+            matrix, targets, weight = matrix[kept], targets[kept], weight[kept]
+        if not streaming and len(weight) == 0:
+            raise ValueError("Every row has the weight zero by class_weight: nothing to learn.")
+        return Labelled(matrix, targets, weight)
 
     @abstractmethod
     def _check_targets(

@@ -556,7 +556,7 @@ class FMClassifier(ClassifierMixin, BaseFM):
         labels = self._check_labels(y, n_rows)
         if reset and not (streaming and hasattr(self, "classes_")):
             self._set_classes(np.unique(labels[weight > 0]))
-        codes = self._codes(labels)
+        codes = self._codes(labels, weight > 0)
         if self.class_weight is not None:
             factors = compute_class_weight(
                 self.class_weight, classes=self.classes_, y=labels[weight > 0]
@@ -597,9 +597,10 @@ class FMClassifier(ClassifierMixin, BaseFM):
             )
         self.classes_ = classes
 
-    def _codes(self, labels: NDArray[Any]) -> NDArray[np.intp]:
+    def _codes(self, labels: NDArray[Any], counts: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return each label's place in ``classes_``; rows that do not count may have any label."""
         places = np.clip(np.searchsorted(self.classes_, labels), 0, len(self.classes_) - 1)
-        unknown = np.flatnonzero(self.classes_[places] != labels)
+        unknown = np.flatnonzero((self.classes_[places] != labels) & counts)
         if unknown.size:
             raise ValueError(
                 f"y contains the label {labels[unknown[0]]!r} in row {unknown[0]}, which is not "

@@ -26,7 +26,7 @@ class FrozenLearner(StochasticLearner):
         """Refuse."""
         self._refuse()
 
-    def learn_safely(self, rows: Rows) -> NoReturn:
+    def add_and_learn(self, rows: Rows) -> NoReturn:
         """Refuse."""
         self._refuse()
 

@@ -17,7 +17,7 @@ SMALL_BLOCKS = ("bias", "weights", "theta")
 """Parameters that every row changes: each thread has its own."""
 
 _HOT_SHARE = 1.0 / 256.0
-_MOST_HOT = 4096
+_MOST_HOT = 2048
 
 
 class Crew:

@@ -33,7 +33,7 @@ from polyfm.solvers._threads import (
 from polyfm.updates import contract as updates
 
 _SECONDS_PER_SLICE = 0.15
-_SECONDS_BETWEEN_MERGES = 0.05
+_SECONDS_BETWEEN_MERGES = 0.1
 _FIRST_SLICE = 2048
 _LARGE_BLOCKS = ("linear", "table")
 
@@ -164,25 +164,29 @@ class StochasticLearner:
         model = replace(self.model, parameters=Parameters(*blocks))
         return replace(self, model=model)
 
-    def learn_safely(self, rows: Rows) -> None:
-        """Add some rows to the objective and visit each once; undo all of it on any error."""
-        features = distinct(rows.indices, self._mark)
-        counters = (self.n_visits, self.n_rows, self.n_epochs)
-        p = self.model.parameters
+    def add_and_learn(self, rows: Rows) -> None:
+        """Add some rows to the objective and visit each once."""
+        self.add_rows(rows)
+        self.learn(rows)
+        self.check_finite(distinct(rows.indices, self._mark))
+
+    def checkpoint(self, rows: Rows) -> Callable[[], None]:
+        """Return a function that undoes what learning ``rows`` will do to the parameters.
+
+        It keeps a copy of the parameters that these rows can change, and no more.
+        """
+        p, features = self.model.parameters, distinct(rows.indices, self._mark)
         small = {name: getattr(p, name).copy() for name in SMALL_BLOCKS}
         dummies = p.table[self.model.n_features :].copy()
         linear, table = p.linear[features], p.table[features]
-        try:
-            self.add_rows(rows)
-            self.learn(rows)
-            self.check_finite(features)
-        except BaseException:
+
+        def undo() -> None:
             for name, saved in small.items():
                 getattr(p, name)[...] = saved
             p.table[self.model.n_features :] = dummies
             p.linear[features], p.table[features] = linear, table
-            self.n_visits, self.n_rows, self.n_epochs = counters
-            raise
+
+        return undo
 
     def learn(
         self, rows: Rows, order: NDArray[np.int64] | None = None, report: Report | None = None
