@@ -73,8 +73,9 @@ def _compare(
             errors.append(_clipped_rmse(model, X_test, y_test))
             epochs.append(model.n_iter_)
         seconds = (perf_counter() - started) / len(splits)
-        mean, std = float(np.mean(errors)), float(np.std(errors))
-        report.add(columns, name, mean, std, f"{np.mean(epochs):.0f}", f"{seconds:.1f}")
+        spread: object = float(np.std(errors)) if len(splits) > 1 else "-"
+        mean, n_epochs = float(np.mean(errors)), f"{np.mean(epochs):.0f}"
+        report.add(columns, name, mean, spread, n_epochs, f"{seconds:.1f}")
 
 
 def _clipped_rmse(model: FMRegressor, X: Any, y: Any) -> float:
