@@ -96,6 +96,8 @@ def endless():
 def interrupted(monkeypatch):
     """A function that sends Ctrl-C into a fit that would go on for minutes, once it is learning."""
     learn = StochasticLearner.learn
+    # A test run in the background of a shell inherits that Ctrl-C is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def fit(model, X, y):
         alarm = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
@@ -113,7 +115,8 @@ def interrupted(monkeypatch):
             alarm.cancel()
             alarm.join()
 
-    return fit
+    yield fit
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill would end the process")

@@ -255,3 +255,16 @@ def test_interrupt_says_what_was_saved(
         assert load_pipeline("m").model.n_iter_ == 2
     else:
         assert "no model was saved" in last and not Path("m").exists()
+
+
+def test_no_input_is_overwritten(run: Run, folder: Path, liked: Path) -> None:
+    before = (folder / "all.csv").read_bytes()
+    for words in (
+        ["train", folder / "all.csv", "--target", "liked", "--model", folder / "all.csv"],
+        ["predict", folder / "all.csv", "--model", liked, "--output", folder / "all.csv"],
+        ["predict", folder / "all.csv", "--model", liked, "--output", liked],
+    ):
+        result = run(*words)
+        assert result.code == 2
+        assert "is read by this command: write to another file" in result.err
+    assert (folder / "all.csv").read_bytes() == before

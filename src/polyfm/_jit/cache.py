@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -24,7 +26,7 @@ from numba.core.caching import (
 
 from polyfm._jit import sources
 
-_FOLDER_NAME_LENGTH = 16
+_OWN_FOLDER = re.compile("polyfm-[0-9a-f]{16}")
 _FOLDERS_KEPT = 8
 
 _dispatchers: list[Any] = []
@@ -66,7 +68,7 @@ class _Locator(_CacheLocator):
         self._line = py_func.__code__.co_firstlineno
 
     def get_cache_path(self) -> str:
-        return str(cache_folder() / sources.fingerprint()[:_FOLDER_NAME_LENGTH])
+        return str(cache_folder() / f"polyfm-{sources.fingerprint()[:16]}")
 
     def ensure_cache_path(self) -> None:
         path = pathlib.Path(self.get_cache_path())
@@ -87,8 +89,12 @@ class _Locator(_CacheLocator):
 
 def _drop_old_folders(parent: pathlib.Path) -> None:
     """Delete what former versions have compiled, but for the folders made last."""
-    made = [f for f in parent.iterdir() if f.is_dir() and len(f.name) == _FOLDER_NAME_LENGTH]
-    for folder in sorted(made, key=lambda f: f.stat().st_mtime)[:-_FOLDERS_KEPT]:
+    made = [f for f in parent.iterdir() if f.is_dir() and _OWN_FOLDER.fullmatch(f.name)]
+    try:
+        made.sort(key=lambda f: f.stat().st_mtime)
+    except OSError:  # another process is at it
+        return
+    for folder in made[:-_FOLDERS_KEPT]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -115,11 +121,16 @@ class _Cache(FunctionCache):
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         self._follow_source()
-        return super()._load_overload(sig, target_context)
+        try:
+            return super()._load_overload(sig, target_context)
+        except OSError:  # unreadable: compile
+            return None
 
     def _save_overload(self, sig: Any, data: Any) -> None:
         self._follow_source()
-        super()._save_overload(sig, data)
+        # A full disk, or a folder of another user: go on uncached.
+        with contextlib.suppress(OSError):
+            super()._save_overload(sig, data)
 
 
 def jit(function: Callable[..., Any]) -> Any:

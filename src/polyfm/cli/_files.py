@@ -194,9 +194,21 @@ def write_to(name: str | None) -> contextlib.AbstractContextManager[Any]:
     return open(name, "w", encoding="utf-8", newline="")
 
 
-def check_writable(name: str) -> None:
-    """Raise an OSError where a file could not be written, before work is put into it."""
+def check_writable(name: str, *inputs: str | None) -> None:
+    """Raise an error where a file could not or should not be written, before work is put into it.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be written.
+    ValueError
+        Where it is one of the input files, which it would replace.
+    """
     path = Path(name)
+    if path.exists():
+        for given in inputs:
+            if given is not None and Path(given).exists() and path.samefile(given):
+                raise ValueError(f"{name} is read by this command: write to another file.")
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder, not a file to write", name)
     if not path.parent.is_dir():

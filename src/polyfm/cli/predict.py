@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Predict."""
     if args.output not in (None, STDIN):
-        check_writable(args.output)
+        check_writable(args.output, args.file, args.model)
     saved = load(args)
     if args.proba and not is_classifier(saved.model):
         raise ValueError("--proba is for labels, but the model predicts numbers.")

@@ -107,7 +107,7 @@ def _add_encoding(group: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Train."""
-    check_writable(args.model)
+    check_writable(args.model, args.file, args.validation)
     try:
         _train(args)
     except KeyboardInterrupt as stop:

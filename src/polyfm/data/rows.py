@@ -62,6 +62,7 @@ def canonical_csr(X: Any) -> sp.csr_matrix:
     """
     if not sp.issparse(X):
         return sp.csr_matrix(X)
+    _check_structure(X)
     X = X.tocsr()
     # A new object: the flags that SciPy keeps on the caller's matrix may be out of date.
     matrix = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
@@ -73,6 +74,19 @@ def canonical_csr(X: Any) -> sp.csr_matrix:
         matrix = matrix.copy()
         matrix.eliminate_zeros()
     return matrix
+
+
+def _check_structure(X: Any) -> None:
+    """Raise a ValueError for index arrays that compiled conversions would follow out of bounds."""
+    if X.format in ("csr", "csc", "bsr"):
+        X.check_format(full_check=True)
+    elif X.format == "coo" and X.nnz:
+        for name, index, size in (("row", X.row, X.shape[0]), ("column", X.col, X.shape[1])):
+            if index.min() < 0 or index.max() >= size:
+                raise ValueError(
+                    f"X has {name} indices from {index.min()} to {index.max()}, outside 0 to "
+                    f"{size - 1}."
+                )
 
 
 def as_rows(

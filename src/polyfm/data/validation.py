@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, validate_data
 from polyfm.data.rows import canonical_csr
 
 _FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
+_LEAST_WEIGHT = 1e-15
 
 
 def check_matrix(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
@@ -163,5 +164,11 @@ def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64]:
         row = int(np.flatnonzero(weight < 0)[0])
         raise ValueError(
             f"Negative values in data passed to `sample_weight`: row {row} has {weight[row]:.6g}."
+        )
+    live = weight[weight > 0]
+    if live.size and not (live.min() > _LEAST_WEIGHT and live.max() < 1.0 / _LEAST_WEIGHT):
+        raise ValueError(
+            f"sample_weight goes from {live.min():.6g} to {live.max():.6g} where it is not 0, "
+            f"beyond {_LEAST_WEIGHT:g} to {1.0 / _LEAST_WEIGHT:g}: divide it by its mean."
         )
     return np.asarray(weight)

@@ -38,6 +38,7 @@ class BaseFM(BaseEstimator):
     _layout: Layout
     _structure: dict[str, Any]
     _n_terms: float
+    _loss: Any
 
     def fit(
         self,
@@ -144,14 +145,9 @@ class BaseFM(BaseEstimator):
         else:
             self._go_on(loss, len(rows.weight))
         parts = list(zip(self._learners, self._solver_rows(rows), strict=True))
-        undo = [learner.checkpoint(part) for learner, part in parts]
-        try:
-            for learner, part in parts:
-                learner.add_and_learn(part)
-        except BaseException:
-            for take_back in undo:
-                take_back()
-            raise
+        self._undo = [learner.checkpoint(part) for learner, part in parts]
+        for learner, part in parts:
+            learner.add_and_learn(part)
         self.t_ = self._learners[0].n_visits
         return self
 
@@ -161,7 +157,7 @@ class BaseFM(BaseEstimator):
         matrix, targets, weight = rows
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self._scale = TargetScale.of(loss, targets[:, 0], weight, bool(self.fit_intercept))
-        self._layout, self._structure = layout, _parts.structure_of(self)
+        self._layout, self._structure, self._loss = layout, _parts.structure_of(self), loss
         self._n_terms = matrix.nnz / matrix.shape[0]
         settings = self._settings(loss, matrix.shape[0], seed)
         self._learners = [
@@ -225,7 +221,10 @@ class BaseFM(BaseEstimator):
             missing = "y_val" if y_val is None else "X_val"
             raise ValueError(f"X_val and y_val go together, but {missing} was not given.")
         if X_val is not None:
-            return Held(rows, self._check_labelled(X_val, y_val, sample_weight_val, reset=False))
+            judges = self._check_labelled(
+                X_val, y_val, sample_weight_val, reset=False, judging=True
+            )
+            return Held(rows, judges)
         if sample_weight_val is not None:
             raise ValueError("sample_weight_val was given without X_val and y_val.")
         wanted = self.early_stopping
@@ -308,7 +307,14 @@ class BaseFM(BaseEstimator):
         return raw
 
     def _check_labelled(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, streaming: bool = False
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        reset: bool,
+        streaming: bool = False,
+        judging: bool = False,
     ) -> Labelled:
         """Check labelled rows and leave out those of weight 0.
 
@@ -326,7 +332,7 @@ class BaseFM(BaseEstimator):
         if not streaming and not weight.any():
             raise ValueError("Every sample weight is zero: there is nothing to learn.")
         targets, weight = self._check_targets(
-            y, matrix.shape[0], weight, reset=reset, streaming=streaming
+            y, matrix.shape[0], weight, reset=reset, streaming=streaming, judging=judging
         )
         if not weight.all():
             kept = np.flatnonzero(weight)
@@ -337,7 +343,14 @@ class BaseFM(BaseEstimator):
 
     @abstractmethod
     def _check_targets(
-        self, y: Any, n_rows: int, weight: NDArray[np.float64], *, reset: bool, streaming: bool
+        self,
+        y: Any,
+        n_rows: int,
+        weight: NDArray[np.float64],
+        *,
+        reset: bool,
+        streaming: bool,
+        judging: bool,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return targets as solvers see them, (n_rows, n_learners), and the rows' weights."""
 
@@ -378,7 +391,8 @@ class BaseFM(BaseEstimator):
         if not self.__sklearn_is_fitted__():
             # So that hasattr answers False, as for any attribute that fit will set.
             raise AttributeError(f"{type(self).__name__} has no fitted attributes before fit.")
-        return export(self._learners, self._layout, self._scale, bool(self.fit_weights))
+        free_weights = bool(self._structure["fit_weights"])
+        return export(self._learners, self._layout, self._scale, free_weights)
 
     @property
     def intercept_(self) -> Any:

@@ -69,5 +69,5 @@ class TargetScale:
         """Map raw predictions of a learner to the target's unit."""
         if not self.applies:
             return scores
-        unit, zero = (scores.dtype.type(v) for v in (self.scale, self.offset))
-        return np.asarray(scores * unit + zero)
+        # In double precision: an offset may be far larger than what is learnt around it.
+        return np.asarray(scores.astype(np.float64) * self.scale + self.offset)

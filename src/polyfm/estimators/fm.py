@@ -12,7 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from polyfm.data.validation import check_length, check_real_target
-from polyfm.estimators import _parts
 from polyfm.estimators._base import BaseFM
 from polyfm.estimators._transaction import all_or_nothing
 from polyfm.estimators._validation import CLASSIFICATION_METRICS, REGRESSION_METRICS, Metric
@@ -232,10 +231,17 @@ class FMRegressor(RegressorMixin, BaseFM):
             For ``loss="poisson"`` the expected count, :math:`e^{f(x)}`; else :math:`f(x)`.
         """
         raw = self._raw_scores(X)[:, 0]
-        return np.asarray(losses.inverse_link(_parts.find_loss(self), raw))
+        return np.asarray(losses.inverse_link(self._loss, raw))
 
     def _check_targets(
-        self, y: Any, n_rows: int, weight: NDArray[np.float64], *, reset: bool, streaming: bool
+        self,
+        y: Any,
+        n_rows: int,
+        weight: NDArray[np.float64],
+        *,
+        reset: bool,
+        streaming: bool,
+        judging: bool,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return check_real_target(y, n_rows)[:, None], weight
 
@@ -545,35 +551,46 @@ class FMClassifier(ClassifierMixin, BaseFM):
         """
         raw = self._raw_scores(X)
         smallest = np.finfo(raw.dtype).eps
-        p = np.clip(losses.inverse_link(_parts.find_loss(self), raw), smallest, 1.0 - smallest)
+        p = np.clip(losses.inverse_link(self._loss, raw), smallest, 1.0 - smallest)
         if p.shape[1] == 1:
             return np.hstack([1.0 - p, p])
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def _check_targets(
-        self, y: Any, n_rows: int, weight: NDArray[np.float64], *, reset: bool, streaming: bool
+        self,
+        y: Any,
+        n_rows: int,
+        weight: NDArray[np.float64],
+        *,
+        reset: bool,
+        streaming: bool,
+        judging: bool,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         labels = self._check_labels(y, n_rows)
         if reset and not (streaming and hasattr(self, "classes_")):
             self._set_classes(np.unique(labels[weight > 0]))
         codes = self._codes(labels, weight > 0)
         if self.class_weight is not None:
-            factors = compute_class_weight(
-                self.class_weight, classes=self.classes_, y=labels[weight > 0]
-            )
-            if not (np.isfinite(factors).all() and (factors >= 0).all()):
-                raise ValueError(
-                    f"class_weight must be finite and >= 0, got {self.class_weight!r}."
-                )
-            weight = weight * factors[codes]
+            if not judging:
+                self._class_factors = self._balance(labels[weight > 0])
+            weight = weight * self._class_factors[codes]
         n_learners = 1 if len(self.classes_) == 2 else len(self.classes_)
         positive = np.arange(n_learners) if n_learners > 1 else np.array([1])
         return np.where(codes[:, None] == positive, 1.0, -1.0), weight
+
+    def _balance(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the weight of each class, which training rows decide if it is "balanced"."""
+        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+        if not (np.isfinite(factors).all() and (factors >= 0).all()):
+            raise ValueError(f"class_weight must be finite and >= 0, got {self.class_weight!r}.")
+        return np.asarray(factors)
 
     def _check_labels(self, y: Any, n_rows: int) -> NDArray[Any]:
         if np.asarray(y).dtype.kind == "f":
             # First, since the next check casts, which NumPy warns of where it finds NaN.
             assert_all_finite(y, input_name="y")
+        if np.asarray(y).dtype.kind == "O":
+            _refuse_missing(np.asarray(y).ravel())
         check_classification_targets(y)
         labels = column_or_1d(y, warn=True)
         check_length("y", len(labels), n_rows)
@@ -618,3 +635,10 @@ class FMClassifier(ClassifierMixin, BaseFM):
     @property
     def _metrics(self) -> dict[str, Metric]:
         return CLASSIFICATION_METRICS
+
+
+def _refuse_missing(labels: NDArray[Any]) -> None:
+    """Raise a ValueError for the first label that is None or NaN."""
+    for row, label in enumerate(labels):
+        if label is None or label != label:
+            raise ValueError(f"y has no label in row {row} (it is {label!r}): leave such rows out.")

@@ -14,6 +14,9 @@ from polyfm.data.rows import Rows
 from polyfm.kernels import contract
 from polyfm.models._score import CACHE_LINE, Parameters, Plan, score_rows
 
+_ROWS_PER_THREAD = 1024
+"""Fewer are scored before another thread has started."""
+
 
 @dataclass(frozen=True)
 class Factorized:
@@ -70,6 +73,7 @@ class Factorized:
 
     def scores(self, rows: Rows, n_jobs: int = 1) -> NDArray[Any]:
         """Return f(x) of every row, in the model's precision."""
+        n_jobs = max(1, min(n_jobs, rows.n_rows // _ROWS_PER_THREAD))
         out = np.empty(rows.n_rows, dtype=self.parameters.table.dtype)
         longest, plan = rows.longest, self.plan
 

@@ -53,10 +53,9 @@ class Layout:
         for degree, columns in self.columns.items():
             t = 2 if self.shared else max(degree, 1)
             k = max(columns.stop - columns.start, 1)
-            n_combinations = math.exp(
-                sum(math.log(max(n_terms - i, 1.0) / (i + 1.0)) for i in range(t))
-            )
-            scales[columns] = (spread ** (4.0 / t) / (k * max(n_combinations, 1.0))) ** (0.5 / t)
+            log_combinations = sum(math.log(max(n_terms - i, 1.0) / (i + 1.0)) for i in range(t))
+            log_ratio = 4.0 / t * math.log(spread) - math.log(k) - max(log_combinations, 0.0)
+            scales[columns] = math.exp(0.5 / t * log_ratio)
         return scales
 
 

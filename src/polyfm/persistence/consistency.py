@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfm.estimators._target import TargetScale
 from polyfm.kernels import contract as kernels
 from polyfm.models.factorized import Factorized
 from polyfm.models.layout import Layout
@@ -20,6 +21,8 @@ def check_consistent(model: Any) -> None:
     """Raise a ModelFileError where the parts of an estimator do not fit together."""
     if not isinstance(model._learners, list) or not model._learners:
         raise ModelFileError("the file holds no learner.")
+    if not isinstance(model._scale, TargetScale):
+        raise ModelFileError("the file holds no scale of the target.")
     n_classes = len(getattr(model, "classes_", ()))
     if len(model._learners) != (n_classes if n_classes > 2 else 1):
         raise ModelFileError(f"the file holds {len(model._learners)} learners.")
@@ -29,6 +32,8 @@ def check_consistent(model: Any) -> None:
 
 def _check_learner(learner: StochasticLearner, layout: Layout, n_features: int) -> None:
     factorized: Factorized = learner.model
+    if layout.n_dummies < 0 or learner.n_rows < 1 or learner.n_visits < 0:
+        raise ModelFileError("the file holds a negative number of rows.")
     m, k = layout.degrees.shape
     planes = 1 if isinstance(learner, FrozenLearner) else updates.n_planes(learner.settings.rule)
     extras = {0} if isinstance(learner, FrozenLearner) else {1, 2}

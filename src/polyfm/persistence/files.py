@@ -167,7 +167,9 @@ def load_pipeline(path: StrPath) -> SavedModel:
         return SavedModel(encoder, model, description["notes"])
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (
+        KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         raise ModelFileError(
             f"{path} is a damaged model file, or one of another version of polyfm "
             f"({type(error).__name__}: {error})."

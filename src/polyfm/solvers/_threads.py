@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,13 @@ class Crew:
 
     def __init__(self, n_threads: int) -> None:
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        if self._pool is not None:
+            # All threads start now: an interrupt while one starts would leave it unknown to the
+            # pool, learning on after the others were waited for.
+            barrier = Barrier(n_threads + 1)
+            for _ in range(n_threads):
+                self._pool.submit(barrier.wait)
+            barrier.wait()
 
     def __enter__(self) -> Crew:
         return self
@@ -133,8 +141,11 @@ def merge_small_blocks(shared: Parameters, owned: list[Parameters]) -> None:
     if len(owned) == 1:
         return
     for name in SMALL_BLOCKS:
-        block = getattr(shared, name).T
-        block[...] = _merged(block, [getattr(parameters, name).T for parameters in owned])
+        block = getattr(shared, name)
+        copies = np.stack([getattr(parameters, name) for parameters in owned])
+        block[1:] += (copies[:, 1:] - block[1:]).sum(axis=0)
+        # An average keeps the bounds that a penalty may set.
+        block[0] = copies[:, 0].mean(axis=0)
 
 
 def _merged(shared: NDArray[Any], copies: list[NDArray[Any]]) -> NDArray[Any]:
@@ -142,8 +153,11 @@ def _merged(shared: NDArray[Any], copies: list[NDArray[Any]]) -> NDArray[Any]:
 
     Planes are the second axis, weights plane 0. T threads' moves are added and divided by the root
     of T: their average would be as slow as one thread, their sum would overshoot where each has
-    gone all the way to its optimum.
+    gone all the way to its optimum. What all have set to 0 is 0.
     """
-    moves = (np.stack(copies) - shared).sum(axis=0)
+    stacked = np.stack(copies)
+    moves = (stacked - shared).sum(axis=0)
     moves[:, 0] /= np.sqrt(len(copies))
-    return np.asarray(shared + moves)
+    merged = np.asarray(shared + moves)
+    merged[:, 0][(stacked[:, :, 0] == 0).all(axis=0)] = 0.0
+    return merged

@@ -152,7 +152,9 @@ class StochasticLearner:
 
     def renewed(self, settings: Settings) -> StochasticLearner:
         """Return a learner of the same model that goes on with other settings but its own seed."""
-        return replace(self, settings=replace(settings, seed=self.settings.seed))
+        learner = replace(self, settings=replace(settings, seed=self.settings.seed))
+        # A memory-mapped model can be read only.
+        return learner if self.model.parameters.table.flags.writeable else learner.copy()
 
     def copy(self) -> StochasticLearner:
         """Return a learner that may change without changing this one."""
@@ -312,8 +314,11 @@ class StochasticLearner:
         if forget:
             # A column that is not in these rows keeps a count, so that it is not started again.
             np.minimum(linear[:, n_planes], 1.0, out=linear[:, n_planes])
-            linear[features, n_planes] = 0.0
-        count_visits(rows.indices, linear, n_planes)
+            # Counted as integers: adding ones in single precision ends at 2**24.
+            counts = np.bincount(rows.indices, minlength=len(linear))
+            linear[features, n_planes] = counts[features]
+        else:
+            count_visits(rows.indices, linear, n_planes)
         if linear.shape[1] > n_planes + 1:
             measure_units(rows.indices, rows.values, linear, n_planes + 1, new)
         self._start(new)
@@ -332,7 +337,9 @@ class StochasticLearner:
         if features is not None:
             p = p._replace(linear=p.linear[features], table=p.table[features])
         for name, block in zip(Parameters._fields, p, strict=True):
-            if block.size and not (np.isfinite(block.min()) and np.isfinite(block.max())):
+            with np.errstate(invalid="ignore"):
+                extremes = (block.min(initial=0.0), block.max(initial=0.0))
+            if not np.isfinite(extremes).all():
                 raise DivergenceError(
                     f"training diverged in epoch {self.n_epochs + 1}: {name} parameters are no "
                     f"longer finite. {self.advice()}"

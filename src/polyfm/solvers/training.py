@@ -85,6 +85,7 @@ class Training:
             loss = self._epoch(epoch)
             value = self._record(epoch, loss, clock)
             self.n_epochs = epoch
+            # The learners' loss decides in their own unit, which cannot overflow.
             is_best = stopper.update(value if decided else loss)
             if decided and is_best:
                 self._best = [learner.snapshot() for learner in self.learners]
@@ -95,7 +96,8 @@ class Training:
         if self._best is not None:
             for learner, weights in zip(self.learners, self._best, strict=True):
                 learner.restore(weights)
-        self.best_epoch, self.best_score = stopper.best_epoch, stopper.best
+        self.best_epoch = stopper.best_epoch
+        self.best_score = stopper.best if decided else stopper.best * self.loss_unit
         self.progress.close()
 
     def _tolerance(self, decided: bool) -> float:
@@ -103,7 +105,8 @@ class Training:
             return 0.0 if decided else -np.inf
         if decided and self.validation is not None and self.validation.name != "loss":
             return self.tol
-        return self.tol * self.loss_unit * float(np.sum(self.null_losses))
+        unit = self.loss_unit if decided else 1.0
+        return self.tol * unit * float(np.sum(self.null_losses))
 
     def _epoch(self, epoch: int) -> float:
         total = 0.0
@@ -118,13 +121,17 @@ class Training:
                     f"{learner.advice()}"
                 )
             total += loss
-        return total * self.loss_unit
+        return total
 
     def _record(self, epoch: int, loss: float, clock: Clock) -> float:
         """Write down the epoch; return the validation's value, or NaN."""
         n_rows = sum(rows.n_rows for rows in self.rows)
         seconds = clock.lap()
-        entry = {"loss": loss, "seconds": seconds, "rows_per_second": n_rows / seconds}
+        entry = {
+            "loss": loss * self.loss_unit,
+            "seconds": seconds,
+            "rows_per_second": n_rows / seconds,
+        }
         value = np.nan
         if self.validation is not None:
             value = self.validation.score()
