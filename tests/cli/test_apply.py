@@ -177,3 +177,9 @@ def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[st
     assert main([]) == 2
     assert main(["dance"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_inspect_beyond_the_order(run: Run, liked: Path) -> None:
+    result = run("inspect", liked, "--degree", 5)
+    assert result.code == 2
+    assert "--degree 5 is beyond the model's order, 2: train with --order 5" in result.err

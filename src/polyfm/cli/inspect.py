@@ -51,7 +51,14 @@ def run(args: argparse.Namespace) -> None:
         args.file = args.data
         X = prepare(args, saved, labels=False).X
     output = _output(saved.model, args.label)
-    degrees = range(1, min(_highest_degree(saved.model), _MOST_DEGREES) + 1)
+    highest = _highest_degree(saved.model)
+    is_bounded = saved.model.kernel != "all-subsets"
+    if is_bounded and args.degree is not None and args.degree > highest:
+        raise ValueError(
+            f"--degree {args.degree} is beyond the model's order, {highest}: train with "
+            f"--order {args.degree} to learn interactions of so many features."
+        )
+    degrees = range(1, min(highest, _MOST_DEGREES) + 1)
     for degree in degrees if args.degree is None else [args.degree]:
         _print_strongest(saved, X, degree, output, args)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +80,8 @@ def canonical_csr(X: Any) -> sp.csr_matrix:
 def _check_structure(X: Any) -> None:
     """Raise a ValueError for index arrays that compiled conversions would follow out of bounds."""
     if X.format in ("csr", "csc", "bsr"):
-        X.check_format(full_check=True)
+        # On a shallow copy, as the check may put index arrays of another width into its object.
+        copy.copy(X).check_format(full_check=True)
     elif X.format == "coo" and X.nnz:
         for name, index, size in (("row", X.row, X.shape[0]), ("column", X.col, X.shape[1])):
             if index.min() < 0 or index.max() >= size:

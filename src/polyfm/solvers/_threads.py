@@ -27,12 +27,24 @@ class Crew:
     def __init__(self, n_threads: int) -> None:
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
         if self._pool is not None:
-            # All threads start now: an interrupt while one starts would leave it unknown to the
-            # pool, learning on after the others were waited for.
-            barrier = Barrier(n_threads + 1)
+            self._start_all(self._pool, n_threads)
+
+    @staticmethod
+    def _start_all(pool: ThreadPoolExecutor, n_threads: int) -> None:
+        """Start all threads before any learns.
+
+        An interrupt while one starts would leave it unknown to the pool, and learning on after
+        the others were waited for.
+        """
+        barrier = Barrier(n_threads + 1)
+        try:
             for _ in range(n_threads):
-                self._pool.submit(barrier.wait)
+                pool.submit(barrier.wait)
             barrier.wait()
+        except BaseException:
+            barrier.abort()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
 
     def __enter__(self) -> Crew:
         return self
