@@ -18,7 +18,6 @@ from polyfm._jit.lanes import (
     minimum,
     square_root,
     store,
-    where_positive,
 )
 from polyfm._jit.memory import prefetch
 
@@ -38,5 +37,4 @@ __all__ = [
     "prefetch",
     "square_root",
     "store",
-    "where_positive",
 ]

@@ -176,34 +176,6 @@ def _minimum(x, y):
     return lambda x, y: min(x, y)
 
 
-@intrinsic
-def _select_positive(typingctx: Any, condition: Any, yes: Any, no: Any) -> Any:
-    lanes = _lanes_of(condition)
-    if lanes is None:
-        return None
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        test, a, b = (
-            _as_lanes(context, builder, v, t, lanes)
-            for v, t in zip(values, signature.args, strict=True)
-        )
-        return builder.select(builder.fcmp_ordered(">", test, ir.Constant(test.type, None)), a, b)
-
-    return lanes(condition, yes, no), codegen
-
-
-def where_positive(condition: Any, yes: Any, no: Any) -> Any:
-    """Return ``yes`` where ``condition > 0`` and ``no`` elsewhere, lane by lane."""
-    return np.where(condition > 0, yes, no)
-
-
-@overload(where_positive)
-def _where_positive(condition, yes, no):
-    if isinstance(condition, LanesType):
-        return lambda condition, yes, no: _select_positive(condition, yes, no)
-    return lambda condition, yes, no: yes if condition > 0 else no
-
-
 def array_pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
     """Emit the address of the flat position ``offset`` of an array."""
     data = context.make_array(array_type)(context, builder, array).data

@@ -206,10 +206,11 @@ class StochasticLearner:
             When a prediction or its gradient is not a finite number.
         """
         order = np.arange(rows.n_rows) if order is None else order
+        longest = rows.longest
         work = [
             _Work(
-                self.model.work_cells(rows.longest),
-                np.empty((2, rows.longest), dtype=rows.indices.dtype),
+                self.model.work_cells(longest),
+                np.empty((2, longest), dtype=rows.indices.dtype),
             )
             for _ in range(self.settings.n_jobs)
         ]
@@ -319,7 +320,8 @@ class StochasticLearner:
             linear[features, n_planes] = counts[features]
         else:
             count_visits(rows.indices, linear, n_planes)
-        if linear.shape[1] > n_planes + 1:
+        if new.size and linear.shape[1] > n_planes + 1:
+            # Takes time and room for all columns, which a stream that meets none should not pay.
             measure_units(rows.indices, rows.values, linear, n_planes + 1, new)
         self._start(new)
 
