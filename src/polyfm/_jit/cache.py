@@ -17,14 +17,10 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import config
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    IndexDataCacheFile,
-    _CacheLocator,
-)
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
 from polyfm._jit import sources
+from polyfm._jit.store import Store
 
 _OWN_FOLDER = re.compile("polyfm-[0-9a-f]{16}")
 _FOLDERS_KEPT = 8
@@ -60,7 +56,7 @@ class _Locator(_CacheLocator):
     """Keeps compiled code in a folder of its own for each state of the source code.
 
     A process whose users have registered specs of their own has another fingerprint than one
-    without, and neither may read the other's index: it names classes that the other lacks.
+    without, and may have inlined other code.
     """
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
@@ -108,16 +104,18 @@ class _Impl(CompileResultCacheImpl):
 
 class _Cache(FunctionCache):
     _impl_class = _Impl
-    _cache_path: str
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        super().__init__(py_func)
+        self._cache_path = ""
+        self._follow_source()
 
     def _follow_source(self) -> None:
         # Implementations may be registered after the caller was decorated.
         path = self._impl.locator.get_cache_path()
         if path != self._cache_path:
             self._cache_path = path
-            self._cache_file = IndexDataCacheFile(
-                path, self._impl.filename_base, self._impl.locator.get_source_stamp()
-            )
+            self._cache_file = Store(path, self._impl.filename_base)
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         self._follow_source()
