@@ -9,31 +9,52 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from polyfm._jit import jit
+
 _LARGEST_INT32 = np.iinfo(np.int32).max
 
 
 class Rows(NamedTuple):
-    """Labelled rows: a CSR matrix, targets and weights. All arrays are read-only views."""
+    """Labelled rows of a CSR matrix: those that ``numbers`` names, with targets and weights.
+
+    So the rows held out for validation and those learnt from share one matrix. All arrays are
+    read-only views; ``target`` and ``weight`` have an entry for each row of the matrix.
+    """
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
     values: NDArray[Any]
     target: NDArray[Any]
     weight: NDArray[Any]
+    numbers: NDArray[Any]
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.indptr) - 1
+        """Number of the rows that are named."""
+        return len(self.numbers)
 
     @property
     def longest(self) -> int:
-        """Number of non-zeros of the fullest row."""
-        return int(np.diff(self.indptr).max(initial=0))
+        """Number of non-zeros of the fullest row of the matrix."""
+        return int(longest_row(self.indptr))
 
     def with_target(self, target: NDArray[Any]) -> Rows:
         """Return the same rows with other targets."""
         return self._replace(target=read_only(target.astype(self.values.dtype)))
+
+
+def row_numbers(n_rows: int) -> NDArray[Any]:
+    """Return the numbers of all rows, in the narrowest type that solvers are compiled for."""
+    return np.arange(n_rows, dtype=np.int32 if n_rows <= _LARGEST_INT32 else np.int64)
+
+
+@jit
+def longest_row(indptr):
+    """Return the largest difference of neighbours."""
+    longest = 0
+    for i in range(indptr.size - 1):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    return longest
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -92,9 +113,15 @@ def _check_structure(X: Any) -> None:
 
 
 def as_rows(
-    X: sp.csr_matrix, target: NDArray[Any] | None = None, weight: NDArray[Any] | None = None
+    X: sp.csr_matrix,
+    target: NDArray[Any] | None = None,
+    weight: NDArray[Any] | None = None,
+    numbers: NDArray[Any] | None = None,
 ) -> Rows:
-    """Wrap a canonical CSR matrix, with targets and weights of 1 where none are given."""
+    """Wrap a canonical CSR matrix, with targets and weights of 1, and all rows, if none are given.
+
+    ``numbers`` has the type that :func:`row_numbers` gives.
+    """
     n_rows, n_features = X.shape
     narrow = n_features <= _LARGEST_INT32
     dtype = X.data.dtype
@@ -104,4 +131,5 @@ def as_rows(
         read_only(X.indices.astype(np.int32 if narrow else np.int64, copy=False)),
         read_only(X.data),
         *(read_only(part.astype(dtype, copy=False)) for part in given),
+        read_only(row_numbers(n_rows) if numbers is None else numbers),
     )

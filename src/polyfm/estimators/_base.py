@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_random_state
 
-from polyfm.data.rows import Rows, as_rows
+from polyfm.data.rows import Rows, as_rows, row_numbers
 from polyfm.data.validation import check_matrix, check_weights
 from polyfm.estimators import _parts
 from polyfm.estimators._exports import Exported, export
@@ -97,7 +97,7 @@ class BaseFM(BaseEstimator):
         else:
             # Learners change in place: spare those that are kept if this fails.
             self._learners = [learner.copy() for learner in self._learners]
-            self._go_on(loss, len(held.train.weight))
+            self._go_on(loss, held.train.n_rows)
         self._train(loss, metric, held, warm=warm, fitted_before=fitted_before)
         return self
 
@@ -138,12 +138,12 @@ class BaseFM(BaseEstimator):
         first = not self.__sklearn_is_fitted__()
         rows = self._check_labelled(X, y, sample_weight, reset=first, streaming=True)
         self._check_loss(loss, rows.targets)
-        if len(rows.weight) == 0:
+        if rows.n_rows == 0:
             return self
         if first:
             self._create(loss, rows, streaming=True)
         else:
-            self._go_on(loss, len(rows.weight))
+            self._go_on(loss, rows.n_rows)
         parts = list(zip(self._learners, self._solver_rows(rows), strict=True))
         self._undo = [learner.checkpoint(part) for learner, part in parts]
         for learner, part in parts:
@@ -154,12 +154,12 @@ class BaseFM(BaseEstimator):
     def _create(self, loss: Any, rows: Labelled, *, streaming: bool) -> None:
         """Make fresh learners, one per column of targets."""
         layout = _parts.find_layout(self)
-        matrix, targets, weight = rows
+        matrix, targets, weight = rows.matrix, rows.targets, rows.weight
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self._scale = TargetScale.of(loss, targets[:, 0], weight, bool(self.fit_intercept))
         self._layout, self._structure, self._loss = layout, _parts.structure_of(self), loss
-        self._n_terms = matrix.nnz / matrix.shape[0]
-        settings = self._settings(loss, matrix.shape[0], seed)
+        self._n_terms = rows.mean_terms
+        settings = self._settings(loss, rows.n_rows, seed)
         self._learners = [
             StochasticLearner.create(
                 layout,
@@ -207,8 +207,9 @@ class BaseFM(BaseEstimator):
 
     def _solver_rows(self, rows: Labelled) -> list[Rows]:
         """Wrap rows for the solver, once per learner, targets in its unit."""
-        shared = as_rows(rows.matrix.astype(self._dtype, copy=False), None, rows.weight)
-        scaled = self._scale.to_scaled(rows.targets)
+        matrix = rows.matrix.astype(self._dtype, copy=False)
+        shared = as_rows(matrix, None, rows.all_weights, rows.numbers)
+        scaled = self._scale.to_scaled(rows.all_targets)
         return [shared.with_target(scaled[:, k]) for k in range(scaled.shape[1])]
 
     @property
@@ -229,7 +230,7 @@ class BaseFM(BaseEstimator):
             raise ValueError("sample_weight_val was given without X_val and y_val.")
         wanted = self.early_stopping
         if wanted == "auto":
-            wanted = len(rows.weight) >= _ROWS_FOR_EARLY_STOPPING
+            wanted = rows.n_rows >= _ROWS_FOR_EARLY_STOPPING
         if not wanted:
             return Held(rows)
         random = check_random_state(self.random_state)
@@ -277,7 +278,8 @@ class BaseFM(BaseEstimator):
     def _yardstick(self, learner: StochasticLearner, rows: Rows, warm: bool) -> float:
         """Return the mean loss that training has to beat: that of a constant, or of the start."""
         loss = learner.settings.loss
-        target, weight = rows.target.astype(np.float64), rows.weight.astype(np.float64)
+        target = rows.target[rows.numbers].astype(np.float64)
+        weight = rows.weight[rows.numbers].astype(np.float64)
         best = losses.best_constant(loss, target, weight) if self.fit_intercept else 0.0
         reference = mean_loss(loss, target, np.full(len(target), best), weight)
         if warm:
@@ -297,13 +299,15 @@ class BaseFM(BaseEstimator):
         self._check_is_fitted()
         return self._raw_scores_of(check_matrix(self, X, reset=False))
 
-    def _raw_scores_of(self, matrix: sp.csr_matrix) -> NDArray[Any]:
-        rows = as_rows(matrix.astype(self._dtype, copy=False))
+    def _raw_scores_of(
+        self, matrix: sp.csr_matrix, numbers: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        rows = as_rows(matrix.astype(self._dtype, copy=False), numbers=numbers)
         n_jobs = _parts.n_threads(self.n_jobs)
         scores = [learner.model.scores(rows, n_jobs) for learner in self._learners]
         raw = self._scale.from_scaled(np.stack(scores, axis=1))
         if not np.isfinite(raw).all():
-            raise ValueError(_overflow_message(matrix, raw))
+            raise ValueError(_overflow_message(rows, raw))
         return raw
 
     def _check_labelled(
@@ -334,12 +338,12 @@ class BaseFM(BaseEstimator):
         targets, weight = self._check_targets(
             y, matrix.shape[0], weight, reset=reset, streaming=streaming, judging=judging
         )
+        rows = Labelled(matrix, targets, weight, row_numbers(len(weight)))
         if not weight.all():
-            kept = np.flatnonzero(weight)
-            matrix, targets, weight = matrix[kept], targets[kept], weight[kept]
-        if not streaming and len(weight) == 0:
+            rows = rows._replace(numbers=rows.numbers[weight > 0])
+        if not streaming and rows.n_rows == 0:
             raise ValueError("Every row has the weight zero by class_weight: nothing to learn.")
-        return Labelled(matrix, targets, weight)
+        return rows
 
     @abstractmethod
     def _check_targets(
@@ -429,9 +433,9 @@ class BaseFM(BaseEstimator):
         return self._exported.degree_weights
 
 
-def _overflow_message(matrix: sp.csr_matrix, raw: NDArray[Any]) -> str:
-    row = int(np.flatnonzero(~np.isfinite(raw).all(axis=1))[0])
-    values = np.abs(matrix.data[matrix.indptr[row] : matrix.indptr[row + 1]])
+def _overflow_message(rows: Rows, raw: NDArray[Any]) -> str:
+    row = int(rows.numbers[np.flatnonzero(~np.isfinite(raw).all(axis=1))[0]])
+    values = np.abs(rows.values[rows.indptr[row] : rows.indptr[row + 1]])
     return (
         f"The prediction of row {row} is not a finite number: its largest value, "
         f"{values.max(initial=0.0):.6g}, is far beyond those the model has learnt from."

@@ -18,11 +18,36 @@ from polyfm.solvers.training import Validation
 
 
 class Labelled(NamedTuple):
-    """Checked rows: canonical CSR, targets (n_rows, n_learners), weights."""
+    """Checked rows of a matrix: those that ``numbers`` names, so that parts share the matrix."""
 
     matrix: sp.csr_matrix
-    targets: NDArray[np.float64]
-    weight: NDArray[np.float64]
+    """Canonical CSR."""
+    all_targets: NDArray[np.float64]
+    """Of every row of the matrix, (n, n_learners)."""
+    all_weights: NDArray[np.float64]
+    """Of every row of the matrix, (n,)."""
+    numbers: NDArray[Any]
+    """Of the rows that are meant, in increasing order."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of the rows that are meant."""
+        return len(self.numbers)
+
+    @property
+    def targets(self) -> NDArray[np.float64]:
+        """Targets of the rows that are meant, (n_rows, n_learners)."""
+        return self.all_targets[self.numbers]
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """Weights of the rows that are meant, (n_rows,)."""
+        return self.all_weights[self.numbers]
+
+    @property
+    def mean_terms(self) -> float:
+        """Mean number of non-zeros of the rows that are meant."""
+        return float(np.diff(self.matrix.indptr)[self.numbers].mean())
 
 
 @dataclass(frozen=True)
@@ -43,17 +68,13 @@ class Held:
         ValueError
             When there are too few rows for the share.
         """
-        n_rows = rows.matrix.shape[0]
         parts = train_test_split(
-            np.arange(n_rows),
+            rows.numbers,
             test_size=fraction,
             random_state=random,
-            stratify=stratify if _can_stratify(stratify, fraction * n_rows) else None,
+            stratify=stratify if _can_stratify(stratify, fraction * rows.n_rows) else None,
         )
-        train, held = (
-            Labelled(rows.matrix[part], rows.targets[part], rows.weight[part])
-            for part in map(np.sort, parts)
-        )
+        train, held = (rows._replace(numbers=np.sort(part)) for part in parts)
         return cls(train, held)
 
 
@@ -121,7 +142,7 @@ def validation_of(
     name: str,
     metric: Metric,
     rows: Labelled,
-    scores: Callable[[sp.csr_matrix], NDArray[Any]],
+    scores: Callable[[sp.csr_matrix, NDArray[Any]], NDArray[Any]],
     inverse_link: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> Validation:
     """Judge what ``scores`` predicts for ``rows`` by a metric.
@@ -131,18 +152,17 @@ def validation_of(
     ValueError
         When the AUC is asked for and the rows are of one class.
     """
-    if name == "roc_auc" and (
-        rows.targets.shape[1] > 1 or len(np.unique(rows.targets[rows.weight > 0])) < 2
-    ):
+    targets, weight = rows.targets, rows.weight
+    if name == "roc_auc" and (targets.shape[1] > 1 or len(np.unique(targets[weight > 0])) < 2):
         raise ValueError(
             "scoring='roc_auc' needs validation rows of exactly two classes: the AUC of "
-            f"{'several' if rows.targets.shape[1] > 1 else 'a single'} class is undefined."
+            f"{'several' if targets.shape[1] > 1 else 'a single'} class is undefined."
         )
 
     def judge() -> float:
-        raw = scores(rows.matrix).astype(np.float64)
+        raw = scores(rows.matrix, rows.numbers).astype(np.float64)
         if name in REGRESSION_METRICS:
             raw = inverse_link(raw)
-        return metric.value(rows.targets, raw, rows.weight)
+        return metric.value(targets, raw, weight)
 
     return Validation(name, judge, metric.maximize)

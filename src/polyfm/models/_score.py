@@ -98,11 +98,15 @@ def prefetch_parameters(parameters, indices, first, last):
 
 
 @jit
-def score_rows(kernel, parameters, plan, indptr, indices, values, cells, out):
-    """Write f(x) of all rows of a CSR matrix into ``out``."""
+def score_rows(kernel, parameters, plan, rows, numbers, cells, out):
+    """Write f(x) of the rows with the given numbers into ``out``."""
     load_degree_weights(parameters, plan.chunks, cells)
-    for i in range(out.size):
-        if i + 1 < out.size:
-            prefetch_parameters(parameters, indices, indptr[i + 1], indptr[i + 2])
-        first, last = indptr[i], indptr[i + 1]
-        out[i] = score_row(kernel, parameters, plan, indices[first:last], values[first:last], cells)
+    indptr = rows.indptr
+    for i in range(numbers.size):
+        if i + 1 < numbers.size:
+            following = numbers[i + 1]
+            prefetch_parameters(parameters, rows.indices, indptr[following], indptr[following + 1])
+        first, last = indptr[numbers[i]], indptr[numbers[i] + 1]
+        out[i] = score_row(
+            kernel, parameters, plan, rows.indices[first:last], rows.values[first:last], cells
+        )

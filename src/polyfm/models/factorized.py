@@ -80,8 +80,8 @@ class Factorized:
         def score(first: int, last: int) -> None:
             cells = self.work_cells(longest)
             score_rows(
-                self.kernel, self.parameters, plan, rows.indptr[first : last + 1],
-                rows.indices, rows.values, cells, out[first:last],
+                self.kernel, self.parameters, plan, rows, rows.numbers[first:last],
+                cells, out[first:last],
             )  # fmt: skip
 
         bounds = np.linspace(0, rows.n_rows, n_jobs + 1).astype(np.int64)

@@ -10,42 +10,46 @@ _LARGEST_UNIT = 1e15
 
 
 @jit_allocating
-def distinct(indices, mark):
+def distinct(rows, mark):
     """Return the distinct column numbers, in the order of their first use.
 
     ``mark`` holds one byte of 0 for each column, and does so again afterwards.
     """
-    found = np.empty(min(indices.size, mark.size), dtype=np.int64)
+    found = np.empty(min(rows.indices.size, mark.size), dtype=np.int64)
     n = 0
-    for t in range(indices.size):
-        j = indices[t]
-        if mark[j] == 0:
-            mark[j] = 1
-            found[n] = j
-            n += 1
+    for row in rows.numbers:
+        for t in range(rows.indptr[row], rows.indptr[row + 1]):
+            j = rows.indices[t]
+            if mark[j] == 0:
+                mark[j] = 1
+                found[n] = j
+                n += 1
     for i in range(n):
         mark[found[i]] = 0
     return found[:n].copy()
 
 
 @jit
-def count_visits(indices, linear, column):
-    """Add the number of times that each column occurs to a column of the linear records."""
-    for t in range(indices.size):
-        linear[indices[t], column] += 1.0
+def count_visits(rows, counts):
+    """Add to ``counts`` the number of rows that each column is in."""
+    for row in rows.numbers:
+        for t in range(rows.indptr[row], rows.indptr[row + 1]):
+            counts[rows.indices[t]] += 1
 
 
 @jit_allocating
-def measure_units(indices, values, linear, column, features):
+def measure_units(rows, linear, column, features):
     """Set one over the root mean square of the non-zeros as the unit of some columns.
 
     Units stay between 1e-15 and 1e15, whose squares single precision can hold.
     """
     n = np.zeros(linear.shape[0])
     total = np.zeros(linear.shape[0])
-    for t in range(indices.size):
-        n[indices[t]] += 1.0
-        total[indices[t]] += np.float64(values[t]) * np.float64(values[t])
+    for row in rows.numbers:
+        for t in range(rows.indptr[row], rows.indptr[row + 1]):
+            j, value = rows.indices[t], np.float64(rows.values[t])
+            n[j] += 1.0
+            total[j] += value * value
     for i in range(features.size):
         j = features[i]
         unit = np.sqrt(n[j] / total[j]) if total[j] > 0.0 else _LARGEST_UNIT

@@ -56,8 +56,8 @@ def _shuffle(order, key):
 
 
 @jit
-def random_order(order, blocks, seed, epoch):
-    """Write a random order of the rows, made to be walked fast.
+def random_order(order, numbers, blocks, seed, epoch):
+    """Write a random order of some row numbers, made to be walked fast.
 
     The rows are cut into blocks of a few; the blocks are shuffled, and then the rows within each
     window of many blocks. Neighbours in the data stay in one window, where they are a thousand
@@ -74,6 +74,6 @@ def random_order(order, blocks, seed, epoch):
         start = done
         for b in range(first, min(first + WINDOW, n_blocks)):
             for row in range(blocks[b] * BLOCK, min((blocks[b] + 1) * BLOCK, order.size)):
-                order[done] = row
+                order[done] = numbers[row]
                 done += 1
         _shuffle(order[start:done], random_bits(key, n_blocks + first))

@@ -22,12 +22,16 @@ _MOST_HOT = 2048
 
 
 class Crew:
-    """Runs compiled functions that release the GIL on some threads, or at once if it is one."""
+    """Runs compiled functions that release the GIL on some threads, the calling one among them.
+
+    A caller that only waits leaves its core to chance: for the first tenth of a second the system
+    may let all other threads share one.
+    """
 
     def __init__(self, n_threads: int) -> None:
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        self._pool = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
         if self._pool is not None:
-            self._start_all(self._pool, n_threads)
+            self._start_all(self._pool, n_threads - 1)
 
     @staticmethod
     def _start_all(pool: ThreadPoolExecutor, n_threads: int) -> None:
@@ -57,9 +61,10 @@ class Crew:
         """Return the results of all calls; after an interrupt no call is left running."""
         if self._pool is None:
             return [function(*call) for call in calls]
-        futures: list[Future[Any]] = [self._pool.submit(function, *call) for call in calls]
+        own, *others = calls
+        futures: list[Future[Any]] = [self._pool.submit(function, *call) for call in others]
         try:
-            return [future.result() for future in futures]
+            return [function(*own), *(future.result() for future in futures)]
         finally:
             wait(futures)
 

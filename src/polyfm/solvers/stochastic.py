@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from polyfm.data.rows import Rows, as_rows
+from polyfm.data.rows import Rows, as_rows, read_only
 from polyfm.exceptions import DivergenceError
 from polyfm.models._score import Parameters
 from polyfm.models.factorized import Factorized, aligned_zeros
 from polyfm.models.layout import Layout
+from polyfm.solvers._best import BestWeights
 from polyfm.solvers._columns import count_visits, distinct, measure_units
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
 from polyfm.solvers._random import BLOCK, random_order
@@ -170,14 +171,14 @@ class StochasticLearner:
         """Add some rows to the objective and visit each once."""
         self.add_rows(rows)
         self.learn(rows)
-        self.check_finite(distinct(rows.indices, self._mark))
+        self.check_finite(distinct(rows, self._mark))
 
     def checkpoint(self, rows: Rows) -> Callable[[], None]:
         """Return a function that undoes what learning ``rows`` will do to the parameters.
 
         It keeps a copy of the parameters that these rows can change, and no more.
         """
-        p, features = self.model.parameters, distinct(rows.indices, self._mark)
+        p, features = self.model.parameters, distinct(rows, self._mark)
         small = {name: getattr(p, name).copy() for name in SMALL_BLOCKS}
         dummies = p.table[self.model.n_features :].copy()
         linear, table = p.linear[features], p.table[features]
@@ -205,7 +206,7 @@ class StochasticLearner:
         DivergenceError
             When a prediction or its gradient is not a finite number.
         """
-        order = np.arange(rows.n_rows) if order is None else order
+        order = rows.numbers if order is None else read_only(order)
         longest = rows.longest
         work = [
             _Work(
@@ -231,10 +232,11 @@ class StochasticLearner:
 
     def epoch(self, rows: Rows, *, shuffle: bool = True, report: Report | None = None) -> float:
         """Visit ``rows`` once, in an order that depends on the seed and the epoch's number."""
-        order = np.arange(rows.n_rows)
+        order = rows.numbers
         if shuffle:
+            order = np.empty_like(order)
             blocks = np.empty(-(-rows.n_rows // BLOCK), dtype=np.int64)
-            random_order(order, blocks, self.settings.seed, self.n_epochs)
+            random_order(order, rows.numbers, blocks, self.settings.seed, self.n_epochs)
         loss = self.learn(rows, order, report)
         self.n_epochs += 1
         return loss
@@ -251,16 +253,9 @@ class StochasticLearner:
         self.model = replace(self.model, parameters=p._replace(**front))
         self._hot, self._extended = hot, extended
 
-    def snapshot(self) -> list[NDArray[Any]]:
-        """Return copies of the current weights, without what the rule remembers."""
-        p = self.model.parameters
-        weights = (p.bias[0], p.linear[:, 0], p.table[:, 0], p.weights[0], p.theta[0])
-        return [block.copy() for block in weights]
-
-    def restore(self, weights: list[NDArray[Any]]) -> None:
-        """Write back weights taken by :meth:`snapshot`."""
-        p = self.model.parameters
-        p.bias[0], p.linear[:, 0], p.table[:, 0], p.weights[0], p.theta[0] = weights
+    def best_weights(self) -> BestWeights:
+        """Return room for a copy of the weights, which can be written back."""
+        return BestWeights(self.model.parameters, updates.n_planes(self.settings.rule))
 
     def _learn_slice(
         self, crew: Crew, work: list[_Work], rows: Rows, order: NDArray[np.int64]
@@ -310,19 +305,22 @@ class StochasticLearner:
         """Count the visits of each column and start the columns that are met for the first time."""
         linear = self.model.parameters.linear
         n_planes = updates.n_planes(self.settings.rule)
-        features = distinct(rows.indices, self._mark)
-        new = features[linear[features, n_planes] == 0]
+        visits = linear[:, n_planes]
         if forget:
-            # A column that is not in these rows keeps a count, so that it is not started again.
-            np.minimum(linear[:, n_planes], 1.0, out=linear[:, n_planes])
             # Counted as integers: adding ones in single precision ends at 2**24.
-            counts = np.bincount(rows.indices, minlength=len(linear))
-            linear[features, n_planes] = counts[features]
+            counts = np.zeros(len(linear), dtype=rows.numbers.dtype)
+            count_visits(rows, counts)
+            new = np.flatnonzero((counts > 0) & (visits == 0))
+            # A column that is not in these rows keeps a count, so that it is not started again.
+            np.minimum(visits, 1.0, out=visits)
+            np.copyto(visits, counts, where=counts > 0, casting="unsafe")
         else:
-            count_visits(rows.indices, linear, n_planes)
+            features = distinct(rows, self._mark)
+            new = features[visits[features] == 0]
+            count_visits(rows, visits)
         if new.size and linear.shape[1] > n_planes + 1:
             # Takes time and room for all columns, which a stream that meets none should not pay.
-            measure_units(rows.indices, rows.values, linear, n_planes + 1, new)
+            measure_units(rows, linear, n_planes + 1, new)
         self._start(new)
 
     def _start(self, features: NDArray[np.int64]) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyfm.data.rows import Rows
 from polyfm.exceptions import DivergenceError
 from polyfm.progress import Progress
+from polyfm.solvers._best import BestWeights
 from polyfm.solvers.monitor import Clock, Stopper
 from polyfm.solvers.stochastic import StochasticLearner
 
@@ -70,7 +70,7 @@ class Training:
     n_epochs: int = 0
     best_epoch: int = 0
     best_score: float = np.nan
-    _best: list[list[NDArray[np.floating]]] | None = None
+    _best: list[BestWeights] = field(default_factory=list)
 
     def run(self) -> None:
         """Train. An interrupt leaves what was learnt so far."""
@@ -88,17 +88,22 @@ class Training:
             # The learners' loss decides in their own unit, which cannot overflow.
             is_best = stopper.update(value if decided else loss)
             if decided and is_best:
-                self._best = [learner.snapshot() for learner in self.learners]
+                self._keep_best()
             if stopper.should_stop:
                 break
         for learner in self.learners:
             learner.check_finite()
-        if self._best is not None:
-            for learner, weights in zip(self.learners, self._best, strict=True):
-                learner.restore(weights)
+        for best in self._best:
+            best.put_back()
         self.best_epoch = stopper.best_epoch
         self.best_score = stopper.best if decided else stopper.best * self.loss_unit
         self.progress.close()
+
+    def _keep_best(self) -> None:
+        if not self._best:
+            self._best = [learner.best_weights() for learner in self.learners]
+        for best in self._best:
+            best.take()
 
     def _tolerance(self, decided: bool) -> float:
         if self.tol <= 0:

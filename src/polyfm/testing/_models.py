@@ -80,8 +80,7 @@ def plain_scores(model: Factorized, rows: Rows) -> NDArray[Any]:
     out = np.empty(rows.n_rows, model.parameters.table.dtype)
     cells = model.work_cells(rows.longest)
     plain(score_rows)(
-        model.kernel, model.parameters, model.plan, rows.indptr, rows.indices, rows.values,
-        cells, out,
+        model.kernel, model.parameters, model.plan, rows, rows.numbers, cells, out,
     )  # fmt: skip
     return out
 

@@ -102,11 +102,13 @@ class Pair:
 
     def learnt_by_the_solver(self):
         names = ("bias", "linear", "table", "weights", "theta")
-        return dict(zip(names, self.learner.snapshot(), strict=True))
+        p = self.learner.model.parameters
+        weights = (p.bias[0], p.linear[:, 0], p.table[:, 0], p.weights[0], p.theta[0])
+        return {name: block.copy() for name, block in zip(names, weights, strict=True)}
 
     def run(self, learn):
         for epoch in range(N_EPOCHS):
-            order = np.random.default_rng(epoch).permutation(N_ROWS)
+            order = np.random.default_rng(epoch).permutation(self.rows.numbers)
             learn(self.learner, self.rows, order)
             for i in order:
                 self.twin.learn(self.X[i], self.y[i], self.weight[i])

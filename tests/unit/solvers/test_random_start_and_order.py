@@ -3,13 +3,19 @@
 import numpy as np
 import pytest
 
+from polyfm.data.rows import read_only, row_numbers
 from polyfm.solvers._random import BLOCK, WINDOW, random_bits, random_order, symmetric
 from polyfm.testing import plain
 
 
 def order_of(n_rows, seed=0, epoch=0):
-    order = np.empty(n_rows, dtype=np.int64)
-    random_order(order, np.empty(-(-n_rows // BLOCK), dtype=np.int64), seed, epoch)
+    return order_of_numbers(row_numbers(n_rows), seed, epoch)
+
+
+def order_of_numbers(numbers, seed=0, epoch=0):
+    order = np.empty_like(numbers)
+    blocks = np.empty(-(-len(numbers) // BLOCK), dtype=np.int64)
+    random_order(order, read_only(numbers), blocks, seed, epoch)
     return order
 
 
@@ -59,3 +65,8 @@ def test_order_leaves_nothing_of_an_order_in_the_data():
 def test_every_row_may_come_first():
     first = {int(order_of(20, seed)[0]) for seed in range(400)}
     assert len(first) == 20
+
+
+def test_order_of_some_rows_is_that_of_their_places():
+    numbers = np.arange(3, 3000, 7, dtype=np.int32)
+    np.testing.assert_array_equal(order_of_numbers(numbers), numbers[order_of(len(numbers))])

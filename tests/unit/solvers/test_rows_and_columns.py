@@ -93,11 +93,17 @@ def test_read_only_view_leaves_the_array_writable():
         view[0] = 2.0
 
 
-@given(st.lists(st.integers(0, 9), max_size=40))
-def test_distinct_columns_in_order_of_first_use(indices):
+@given(st.lists(st.sets(st.integers(0, 9)), max_size=9), st.data())
+def test_distinct_columns_in_order_of_first_use(filled, data):
+    X = np.zeros((len(filled), 10))
+    for row, columns in zip(X, filled, strict=True):
+        row[list(columns)] = 1.0
+    numbers = [i for i in range(len(X)) if data.draw(st.booleans())]
+    rows = as_rows(canonical_csr(X), numbers=np.array(numbers, dtype=np.int32))
     mark = np.zeros(10, dtype=np.uint8)
-    found = plain(distinct)(np.array(indices, dtype=np.int32), mark)
-    assert found.tolist() == list(dict.fromkeys(indices))
+    found = plain(distinct)(rows, mark)
+    wanted = [j for i in numbers for j in sorted(filled[i])]
+    assert found.tolist() == list(dict.fromkeys(wanted))
     assert not mark.any()
 
 
@@ -105,8 +111,15 @@ def test_counts_and_units():
     X = sp.csr_matrix(np.array([[3.0, 0.0, 1.0], [4.0, 0.0, -1.0], [0.0, 0.0, 1.0]]))
     rows = as_rows(canonical_csr(X))
     linear = np.zeros((3, 3))
-    count_visits(rows.indices, linear, 1)
+    count_visits(rows, linear[:, 1])
     assert linear[:, 1].tolist() == [2, 0, 3]
-    measure_units(rows.indices, rows.values, linear, 2, np.array([0, 2]))
+    measure_units(rows, linear, 2, np.array([0, 2]))
     # One over the root mean square of the non-zeros, for the columns that are asked for.
     assert linear[:, 2] == pytest.approx([np.sqrt(2 / 25), 0.0, 1.0])
+    some = as_rows(canonical_csr(X), numbers=np.array([0, 2], dtype=np.int32))
+    assert (some.n_rows, some.longest) == (2, 2)
+    counts = np.zeros(3, dtype=np.int32)
+    count_visits(some, counts)
+    assert counts.tolist() == [1, 0, 2]
+    measure_units(some, linear, 2, np.array([0]))
+    assert linear[:, 2] == pytest.approx([1 / 3, 0.0, 1.0])
