@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polyfm._jit import jit
+from polyfm.data._examine import is_canonical, look_at_values
 
 _LARGEST_INT32 = np.iinfo(np.int32).max
 
@@ -84,18 +85,26 @@ def canonical_csr(X: Any) -> sp.csr_matrix:
     """
     if not sp.issparse(X):
         return sp.csr_matrix(X)
-    _check_structure(X)
-    X = X.tocsr()
+    if X.format != "csr":
+        _check_structure(X)
+        X = X.tocsr()
     # A new object: the flags that SciPy keeps on the caller's matrix may be out of date.
     matrix = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
-    matrix.check_format(full_check=True)
-    if not matrix.has_canonical_format:
+    if not _is_canonical(matrix):
+        _check_structure(matrix)
         matrix = matrix.copy()
         matrix.sum_duplicates()
-    if matrix.data.size and not matrix.data.all():
+    if look_at_values(read_only(matrix.data), np.inf)[0] > 0:
         matrix = matrix.copy()
         matrix.eliminate_zeros()
     return matrix
+
+
+def _is_canonical(matrix: sp.csr_matrix) -> bool:
+    if np.any(np.diff(matrix.indptr) < 0):
+        return False
+    indptr, indices = read_only(matrix.indptr), read_only(matrix.indices)
+    return bool(is_canonical(indptr, indices, matrix.shape[1]))
 
 
 def _check_structure(X: Any) -> None:

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from polyfm.data.rows import canonical_csr
+from polyfm.data._examine import look_at_values
+from polyfm.data.rows import canonical_csr, read_only
 
 _FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 _LEAST_WEIGHT = 1e-15
@@ -70,8 +71,7 @@ def _explained(error: ValueError) -> ValueError:
 def _check_values(matrix: sp.csr_matrix, names: NDArray[Any] | None) -> None:
     values = matrix.data
     limit = np.sqrt(np.finfo(values.dtype).max) * 1e-3
-    # One pass without a temporary: a NaN fails both comparisons of the extremes.
-    if values.size == 0 or (-limit < values.min() and values.max() < limit):
+    if look_at_values(read_only(values), limit)[1] == 0:
         return
     bad = int(np.flatnonzero(~(np.abs(values) < limit))[0])
     row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1

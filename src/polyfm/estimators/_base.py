@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_random_state
 
-from polyfm.data.rows import Rows, as_rows, row_numbers
+from polyfm.data._examine import is_binary
+from polyfm.data.rows import Rows, as_rows, read_only, row_numbers
 from polyfm.data.validation import check_matrix, check_weights
 from polyfm.estimators import _parts
 from polyfm.estimators._exports import Exported, export
@@ -166,7 +167,7 @@ class BaseFM(BaseEstimator):
                 replace(settings, seed=seed + k),
                 n_features=matrix.shape[1],
                 start=self._start(loss, targets[:, k], weight),
-                units=streaming or bool(np.any(np.abs(matrix.data) != 1)),
+                units=streaming or not is_binary(read_only(matrix.data)),
                 dtype=matrix.dtype,
             )
             for k in range(targets.shape[1])

@@ -17,6 +17,9 @@ from polyfm.models.factorized import aligned_zeros
 SMALL_BLOCKS = ("bias", "weights", "theta")
 """Parameters that every row changes: each thread has its own."""
 
+LARGE_BLOCKS = ("linear", "table")
+"""Parameters with rows for each feature."""
+
 _HOT_SHARE = 1.0 / 256.0
 _MOST_HOT = 2048
 
@@ -81,61 +84,77 @@ class HotRows:
         Each feature's place among them, -1 for those that are not hot.
     n_threads : int
         Number of threads.
+    blocks : Parameters
+        The model's, with the threads' rows behind those of the model.
     """
 
     features: NDArray[np.int64]
     numbers: NDArray[np.int16]
     n_threads: int
+    blocks: Parameters
 
     @classmethod
-    def find(cls, counts: NDArray[Any], n_rows: int, n_threads: int) -> HotRows:
-        """Pick the most frequent features among those in more than a 256th of the rows."""
+    def find(
+        cls,
+        parameters: Parameters,
+        counts: NDArray[Any],
+        n_rows: int,
+        n_threads: int,
+        roomy: dict[str, NDArray[Any]] | None = None,
+    ) -> HotRows:
+        """Pick the most frequent features among those in more than a 256th of the rows.
+
+        ``roomy`` are blocks that the model's are the front of, if there are such.
+        """
         features = np.flatnonzero(counts > _HOT_SHARE * n_rows)
         if len(features) > _MOST_HOT:
             features = features[np.argsort(-counts[features], kind="stable")[:_MOST_HOT]]
         numbers = np.full(len(counts), -1, dtype=np.int16)
         numbers[features] = np.arange(len(features))
-        return cls(features, numbers, n_threads)
+        blocks = _extended(parameters, n_threads * len(features), roomy)
+        return cls(features, numbers, n_threads, blocks)
 
-    def extend(
-        self, shared: Parameters, roomy: dict[str, NDArray[Any]] | None = None
-    ) -> Parameters:
-        """Return parameters whose blocks have room for the threads' rows, the model's in front.
+    @property
+    def model_rows(self) -> int:
+        """Rows of the model's own table."""
+        return len(self.blocks.table) - self.n_threads * len(self.features)
 
-        ``roomy`` are blocks that the model's are the front of, if there are such.
-        """
-        n_rows = len(shared.table) + self.n_threads * len(self.features)
-        blocks = {}
-        for name in ("linear", "table"):
-            block = getattr(shared, name)
-            if roomy is not None and len(roomy[name]) >= n_rows:
-                blocks[name] = roomy[name][:n_rows]
-            else:
-                blocks[name] = aligned_zeros((n_rows, *block.shape[1:]), block.dtype)
-                blocks[name][: len(block)] = block
-        return shared._replace(**blocks)
-
-    def first_row(self, model_rows: int, thread: int) -> int:
+    def first_row(self, thread: int) -> int:
         """Return the first row of one thread."""
-        return model_rows + thread * len(self.features)
+        return self.model_rows + thread * len(self.features)
 
-    def hand_out(self, extended: Parameters, model_rows: int) -> None:
+    def hand_out(self) -> None:
         """Copy the hot rows to each thread's own."""
         for thread in range(self.n_threads):
-            own = self._own(model_rows, thread)
-            for block in (extended.linear, extended.table):
+            own = self._own(thread)
+            for block in (self.blocks.linear, self.blocks.table):
                 block[own] = block[self.features]
 
-    def collect(self, extended: Parameters, model_rows: int, n_planes: int) -> None:
+    def collect(self, n_planes: int) -> None:
         """Merge the threads' rows into the model's."""
-        own = [self._own(model_rows, thread) for thread in range(self.n_threads)]
-        table, linear = extended.table, extended.linear[:, :n_planes]
-        table[self.features] = _merged(table[self.features], [table[o] for o in own])
-        linear[self.features] = _merged(linear[self.features], [linear[o] for o in own])
+        for block in (self.blocks.table, self.blocks.linear[:, :n_planes]):
+            copies = [block[self._own(thread)] for thread in range(self.n_threads)]
+            block[self.features] = _merged(block[self.features], copies)
 
-    def _own(self, model_rows: int, thread: int) -> slice:
-        first = self.first_row(model_rows, thread)
+    def _own(self, thread: int) -> slice:
+        first = self.first_row(thread)
         return slice(first, first + len(self.features))
+
+
+def _extended(
+    parameters: Parameters, n_more: int, roomy: dict[str, NDArray[Any]] | None
+) -> Parameters:
+    """Return parameters whose large blocks have more rows behind the model's."""
+    n_rows = len(parameters.table) + n_more
+    blocks = {}
+    for name in LARGE_BLOCKS:
+        block = getattr(parameters, name)
+        if roomy is not None and len(roomy[name]) >= n_rows:
+            blocks[name] = roomy[name][:n_rows]
+        else:
+            blocks[name] = aligned_zeros((n_rows, *block.shape[1:]), block.dtype)
+            blocks[name][: len(block)] = block
+    return parameters._replace(**blocks)
 
 
 def room_for_hot_rows(n_threads: int) -> int:

@@ -24,6 +24,7 @@ from polyfm.solvers._random import BLOCK, random_order
 from polyfm.solvers._shared_epoch import learn_shared_rows
 from polyfm.solvers._start import start_block, start_features
 from polyfm.solvers._threads import (
+    LARGE_BLOCKS,
     SMALL_BLOCKS,
     Crew,
     HotRows,
@@ -36,7 +37,6 @@ from polyfm.updates import contract as updates
 _SECONDS_PER_SLICE = 0.15
 _SECONDS_BETWEEN_MERGES = 0.1
 _FIRST_SLICE = 2048
-_LARGE_BLOCKS = ("linear", "table")
 
 Report = Callable[[int, int], None]
 """Called between slices with the number of rows done and to do in this pass."""
@@ -83,7 +83,6 @@ class StochasticLearner:
     _slice: int = field(init=False, repr=False, default=_FIRST_SLICE)
     _roomy: dict[str, NDArray[Any]] | None = field(init=False, repr=False, default=None)
     _hot: HotRows | None = field(init=False, repr=False, default=None)
-    _extended: Parameters | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         self._mark = np.zeros(self.model.n_features, dtype=np.uint8)
@@ -149,7 +148,7 @@ class StochasticLearner:
 
     def __getstate__(self) -> dict[str, Any]:
         # The threads' rows belong to a run, not to the model.
-        return {**self.__dict__, "_hot": None, "_extended": None, "_roomy": None}
+        return {**self.__dict__, "_hot": None, "_roomy": None}
 
     def renewed(self, settings: Settings) -> StochasticLearner:
         """Return a learner of the same model that goes on with other settings but its own seed."""
@@ -244,14 +243,13 @@ class StochasticLearner:
     def _share_among_threads(self) -> None:
         p = self.model.parameters
         counts = p.linear[:, updates.n_planes(self.settings.rule)]
-        hot = HotRows.find(counts, self.n_rows, self.settings.n_jobs)
+        hot = HotRows.find(p, counts, self.n_rows, self.settings.n_jobs, self._roomy)
         if len(hot.features) == 0:
             return
-        extended = hot.extend(p, self._roomy)
-        # The model's own blocks are the front of the extended ones: nothing is kept twice.
-        front = {name: getattr(extended, name)[: len(getattr(p, name))] for name in _LARGE_BLOCKS}
+        # The model's own blocks are the front of the longer ones: nothing is kept twice.
+        front = {name: getattr(hot.blocks, name)[: len(getattr(p, name))] for name in LARGE_BLOCKS}
         self.model = replace(self.model, parameters=p._replace(**front))
-        self._hot, self._extended = hot, extended
+        self._hot = hot
 
     def best_weights(self) -> BestWeights:
         """Return room for a copy of the weights, which can be written back."""
@@ -266,25 +264,24 @@ class StochasticLearner:
             hot = None
         parts = np.array_split(order, len(work))
         starts = self.n_visits + np.cumsum([0, *map(len, parts[:-1])])
-        shared = model.parameters if hot is None or self._extended is None else self._extended
+        shared = model.parameters if hot is None else hot.blocks
         owned = own_small_blocks(shared, len(work))
         calls = [
             self._call(parameters, rows, part, float(start), room)
             for parameters, part, start, room in zip(owned, parts, starts, work, strict=True)
         ]
-        n_rows, n_planes = len(model.parameters.table), updates.n_planes(self.settings.rule)
         if hot is None:
             results = crew.run(learn_rows, calls)
         else:
-            hot.hand_out(shared, n_rows)
+            hot.hand_out()
             own = [
-                (hot.numbers, hot.first_row(n_rows, thread), room.indices)
+                (hot.numbers, hot.first_row(thread), room.indices)
                 for thread, room in enumerate(work)
             ]
             results = crew.run(
                 learn_shared_rows, [call + more for call, more in zip(calls, own, strict=True)]
             )
-            hot.collect(shared, n_rows, n_planes)
+            hot.collect(updates.n_planes(self.settings.rule))
         merge_small_blocks(shared, owned)
         for (n_done, _), part in zip(results, parts, strict=True):
             if n_done < len(part):
@@ -308,8 +305,7 @@ class StochasticLearner:
         visits = linear[:, n_planes]
         if forget:
             # Counted as integers: adding ones in single precision ends at 2**24.
-            counts = np.zeros(len(linear), dtype=rows.numbers.dtype)
-            count_visits(rows, counts)
+            counts = self._count(rows)
             new = np.flatnonzero((counts > 0) & (visits == 0))
             # A column that is not in these rows keeps a count, so that it is not started again.
             np.minimum(visits, 1.0, out=visits)
@@ -323,9 +319,32 @@ class StochasticLearner:
             measure_units(rows, linear, n_planes + 1, new)
         self._start(new)
 
+    def _count(self, rows: Rows) -> NDArray[Any]:
+        """Return the number of rows that each column is in."""
+        d = self.model.n_features
+        # Each thread has counts of its own, which must be worth their memory.
+        n_threads = int(np.clip(len(rows.indices) // max(d, 1), 1, self.settings.n_jobs))
+        parts = [
+            rows._replace(numbers=part) for part in np.array_split(rows.numbers, n_threads)
+        ]
+        counts = [np.zeros(d, dtype=rows.numbers.dtype) for _ in parts]
+        with Crew(n_threads) as crew:
+            crew.run(count_visits, list(zip(parts, counts, strict=True)))
+        for more in counts[1:]:
+            counts[0] += more
+        return counts[0]
+
     def _start(self, features: NDArray[np.int64]) -> None:
+        """Start some features, each of them as if it were the only one."""
         s = self.settings
-        start_features(s.rule, s.penalties, self.model.parameters, features, s.seed, s.start_scales)
+        with Crew(s.n_jobs) as crew:
+            crew.run(
+                start_features,
+                [
+                    (s.rule, s.penalties, self.model.parameters, part, s.seed, s.start_scales)
+                    for part in np.array_split(features, s.n_jobs)
+                ],
+            )
 
     def check_finite(self, features: NDArray[np.int64] | None = None) -> None:
         """Raise a DivergenceError if a parameter, of the given features or at all, is not finite.

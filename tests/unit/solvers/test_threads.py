@@ -8,10 +8,12 @@ import pytest
 import scipy.sparse as sp
 
 from polyfm import FMClassifier, FMRegressor
+from polyfm.kernels import ANOVA
 from polyfm.solvers import stochastic
 from polyfm.solvers._epoch import learn_rows
 from polyfm.solvers._shared_epoch import learn_shared_rows
 from polyfm.solvers._threads import HotRows
+from polyfm.testing._models import model_of
 
 
 def ratings(n_rows=3000, seed=0):
@@ -33,7 +35,9 @@ def ratings(n_rows=3000, seed=0):
 
 def test_hot_features_are_the_most_frequent():
     counts = np.array([900.0, 3.0, 10.0, 4.0, 500.0])
-    hot = HotRows.find(counts, 1000, 2)
+    parameters = model_of(ANOVA(2), np.ones((5, 3))).parameters
+    hot = HotRows.find(parameters, counts, 1000, 2)
+    assert (hot.model_rows, len(hot.blocks.table), len(hot.blocks.linear)) == (5, 13, 13)
     np.testing.assert_array_equal(hot.features, [0, 2, 3, 4])  # more than 1000 / 256 rows
     assert [int(hot.numbers[j]) for j in hot.features] == list(range(len(hot.features)))
     assert hot.numbers[1] == -1
@@ -45,22 +49,22 @@ def test_own_rows_change_nothing_but_the_place():
     model = FMRegressor(max_iter=1, tol=0, early_stopping=False, random_state=0).fit(X, y)
     rows = model._solver_rows(model._check_labelled(X, y, None, reset=False))[0]
     plain, shared = (copy.deepcopy(model._learners[0]) for _ in range(2))
-    order = np.random.default_rng(1).permutation(400)
+    order = np.random.default_rng(1).permutation(rows.numbers)
     call = plain._call(plain.model.parameters, rows, order, 400.0, _room(plain, rows))
     assert learn_rows(*call)[0] == 400
 
     parameters = shared.model.parameters
-    hot = HotRows.find(parameters.linear[:, 2], 400, 1)
+    hot = HotRows.find(parameters, parameters.linear[:, 2], 400, 1)
     assert 0 < len(hot.features) < 605
-    extended = hot.extend(parameters)
     room, n_rows = _room(shared, rows), len(parameters.table)
-    hot.hand_out(extended, n_rows)
-    call = shared._call(extended, rows, order, 400.0, room)
-    done, _ = learn_shared_rows(*call, hot.numbers, hot.first_row(n_rows, 0), room.indices)
+    hot.hand_out()
+    call = shared._call(hot.blocks, rows, order, 400.0, room)
+    done, _ = learn_shared_rows(*call, hot.numbers, hot.first_row(0), room.indices)
     assert done == 400
-    hot.collect(extended, n_rows, 2)
-    np.testing.assert_allclose(extended.table[:n_rows], plain.model.parameters.table, rtol=1e-12)
-    np.testing.assert_allclose(extended.linear[:n_rows], plain.model.parameters.linear, rtol=1e-12)
+    hot.collect(2)
+    wanted = plain.model.parameters
+    np.testing.assert_allclose(hot.blocks.table[:n_rows], wanted.table, rtol=1e-12)
+    np.testing.assert_allclose(hot.blocks.linear[:n_rows], wanted.linear, rtol=1e-12)
 
 
 def _room(learner, rows):
