@@ -14,7 +14,16 @@ from collections.abc import Callable
 from typing import Any
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent.parent
-_COMPILED_FOLDERS = ("_jit", "data", "kernels", "losses", "models", "penalties", "solvers", "updates")
+_COMPILED_FOLDERS = (
+    "_jit",
+    "data",
+    "kernels",
+    "losses",
+    "models",
+    "penalties",
+    "solvers",
+    "updates",
+)
 _outside: dict[str, bytes] = {}
 
 

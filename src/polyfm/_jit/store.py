@@ -40,7 +40,14 @@ class Store:
             stored, data = pickle.loads(self.path(key).read_bytes())
         except FileNotFoundError:
             return None
-        except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError, TypeError):
+        except (
+            pickle.UnpicklingError,
+            EOFError,
+            AttributeError,
+            ImportError,
+            ValueError,
+            TypeError,
+        ):
             return None
         return pickle.loads(data) if stored == key else None
 

@@ -40,3 +40,12 @@ def is_binary(values):
     for t in range(values.size):
         n_other += abs(values[t]) != 1.0
     return n_other == 0
+
+
+@jit
+def longest_row(indptr):
+    """Return the number of non-zeros of the fullest row."""
+    longest = 0
+    for i in range(indptr.size - 1):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    return longest

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from polyfm._jit import jit
-from polyfm.data._examine import is_canonical, look_at_values
+from polyfm.data._examine import is_canonical, longest_row, look_at_values
 
 _LARGEST_INT32 = np.iinfo(np.int32).max
 
@@ -47,15 +46,6 @@ class Rows(NamedTuple):
 def row_numbers(n_rows: int) -> NDArray[Any]:
     """Return the numbers of all rows, in the narrowest type that solvers are compiled for."""
     return np.arange(n_rows, dtype=np.int32 if n_rows <= _LARGEST_INT32 else np.int64)
-
-
-@jit
-def longest_row(indptr):
-    """Return the largest difference of neighbours."""
-    longest = 0
-    for i in range(indptr.size - 1):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    return longest
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -134,11 +124,13 @@ def as_rows(
     n_rows, n_features = X.shape
     narrow = n_features <= _LARGEST_INT32
     dtype = X.data.dtype
-    given = [np.ones(n_rows) if part is None else part for part in (target, weight)]
+    target = np.ones(n_rows) if target is None else target
+    weight = np.ones(n_rows) if weight is None else weight
     return Rows(
         read_only(X.indptr.astype(np.int64, copy=False)),
         read_only(X.indices.astype(np.int32 if narrow else np.int64, copy=False)),
         read_only(X.data),
-        *(read_only(part.astype(dtype, copy=False)) for part in given),
+        read_only(target.astype(dtype, copy=False)),
+        read_only(weight.astype(dtype, copy=False)),
         read_only(row_numbers(n_rows) if numbers is None else numbers),
     )

@@ -37,17 +37,20 @@ class Labelled(NamedTuple):
     @property
     def targets(self) -> NDArray[np.float64]:
         """Targets of the rows that are meant, (n_rows, n_learners)."""
-        return self.all_targets[self.numbers]
+        return self._chosen(self.all_targets)
 
     @property
     def weight(self) -> NDArray[np.float64]:
         """Weights of the rows that are meant, (n_rows,)."""
-        return self.all_weights[self.numbers]
+        return self._chosen(self.all_weights)
 
     @property
     def mean_terms(self) -> float:
         """Mean number of non-zeros of the rows that are meant."""
-        return float(np.diff(self.matrix.indptr)[self.numbers].mean())
+        return float(self._chosen(np.diff(self.matrix.indptr)).mean())
+
+    def _chosen(self, of_all: NDArray[Any]) -> NDArray[Any]:
+        return of_all if len(of_all) == len(self.numbers) else of_all[self.numbers]
 
 
 @dataclass(frozen=True)

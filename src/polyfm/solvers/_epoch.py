@@ -20,6 +20,7 @@ from polyfm.updates import contract as updates
 
 _LINE_OF_INDICES = 16
 _PREFETCHED_LINES = 8
+_TERMS_AHEAD = 4
 
 
 class Penalties(NamedTuple):
@@ -55,10 +56,11 @@ def learn_rows(
     """
     load_degree_weights(parameters, plan.chunks, cells)
     loss_sum = 0.0
+    ahead = rows_ahead(rows)
     for i in range(order.size):
-        prefetch_rows(rows, order, i)
-        if i + 1 < order.size:
-            row = order[i + 1]
+        prefetch_rows(rows, order, i, ahead)
+        if i + ahead < order.size:
+            row = order[i + ahead]
             first, last = rows.indptr[row], rows.indptr[row + 1]
             prefetch_parameters(parameters, rows.indices, first, last)
         row = order[i]
@@ -97,16 +99,26 @@ def learn_row(
 
 
 @jit
-def prefetch_rows(rows, order, i):
-    """Prefetch what row ``order[i + 2]`` holds and where row ``order[i + 4]`` is."""
+def rows_ahead(rows):
+    """Return how many rows before its use a row's parameters are asked for.
+
+    That long before, they are there in time, and not that long that they are gone again.
+    """
+    mean_terms = rows.indices.size // max(rows.indptr.size - 1, 1)
+    return max(_TERMS_AHEAD // max(mean_terms, 1), 1)
+
+
+@jit
+def prefetch_rows(rows, order, i, ahead):
+    """Prefetch what the row ``2 ahead`` places on holds, and where the one ``4 ahead`` on is."""
     n = order.size
-    if i + 4 < n:
-        row = order[i + 4]
+    if i + 4 * ahead < n:
+        row = order[i + 4 * ahead]
         prefetch(rows.indptr, row)
         prefetch(rows.target, row)
         prefetch(rows.weight, row)
-    if i + 2 < n:
-        row = order[i + 2]
+    if i + 2 * ahead < n:
+        row = order[i + 2 * ahead]
         first, last = rows.indptr[row], rows.indptr[row + 1]
         last = min(last, first + _LINE_OF_INDICES * _PREFETCHED_LINES)
         for place in range(first, last, _LINE_OF_INDICES):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from polyfm._jit import jit
 
@@ -55,25 +59,65 @@ def _shuffle(order, key):
         order[i], order[j] = order[j], order[i]
 
 
-@jit
-def random_order(order, numbers, blocks, seed, epoch):
-    """Write a random order of some row numbers, made to be walked fast.
+def random_order(
+    numbers: NDArray[Any], seed: int, epoch: int, n_threads: int = 1, run: Any = None
+) -> NDArray[Any]:
+    """Return some row numbers in a random order, made to be walked fast.
 
     The rows are cut into blocks of a few; the blocks are shuffled, and then the rows within each
     window of many blocks. Neighbours in the data stay in one window, where they are a thousand
     rows apart on average, so nothing is left of an order by user or by time; but each cache line
     and page of the data is fetched once for all of its rows.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n,)
+    seed, epoch : int
+        What the order depends on.
+    n_threads : int
+        In how many parts windows are filled; the order does not depend on it.
+    run : callable, optional
+        Calls a function with each of a list of arguments: ``Crew.run``.
     """
-    n_blocks = blocks.size
-    for b in range(n_blocks):
+    order = np.empty_like(numbers)
+    blocks = np.empty(-(-len(numbers) // BLOCK), dtype=np.int64)
+    shuffle_blocks(blocks, seed, epoch)
+    n_windows = -(-len(blocks) // WINDOW)
+    bounds = np.linspace(0, n_windows, n_threads + 1).astype(np.int64)
+    calls = [
+        (order, numbers, blocks, seed, epoch, first, last)
+        for first, last in itertools.pairwise(bounds)
+    ]
+    if run is None:
+        for call in calls:
+            fill_windows(*call)
+    else:
+        run(fill_windows, calls)
+    return order
+
+
+@jit
+def shuffle_blocks(blocks, seed, epoch):
+    """Write the numbers of all blocks in a random order."""
+    for b in range(blocks.size):
         blocks[b] = b
+    _shuffle(blocks, random_bits(seed, epoch))
+
+
+@jit
+def fill_windows(order, numbers, blocks, seed, epoch, first_window, last_window):
+    """Write the row numbers of some windows, each in a random order."""
+    n_blocks = blocks.size
     key = random_bits(seed, epoch)
-    _shuffle(blocks, key)
-    done = 0
-    for first in range(0, n_blocks, WINDOW):
+    done = first_window * WINDOW * BLOCK
+    for b in range(min(first_window * WINDOW, n_blocks)):
+        if blocks[b] == n_blocks - 1:  # the only block that may be shorter
+            done -= n_blocks * BLOCK - order.size
+    for window in range(first_window, last_window):
+        first = window * WINDOW
         start = done
         for b in range(first, min(first + WINDOW, n_blocks)):
-            for row in range(blocks[b] * BLOCK, min((blocks[b] + 1) * BLOCK, order.size)):
-                order[done] = numbers[row]
+            for place in range(blocks[b] * BLOCK, min((blocks[b] + 1) * BLOCK, order.size)):
+                order[done] = numbers[place]
                 done += 1
         _shuffle(order[start:done], random_bits(key, n_blocks + first))

@@ -27,7 +27,7 @@ def learn_shared_rows(
     if order.size:
         _redirect(rows, order[0], hot, first_own, own_indices[0])
     for i in range(order.size):
-        prefetch_rows(rows, order, i)
+        prefetch_rows(rows, order, i, 1)
         if i + 1 < order.size:
             following = own_indices[(i + 1) % 2]
             n = _redirect(rows, order[i + 1], hot, first_own, following)

@@ -20,7 +20,7 @@ from polyfm.models.layout import Layout
 from polyfm.solvers._best import BestWeights
 from polyfm.solvers._columns import count_visits, distinct, measure_units
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
-from polyfm.solvers._random import BLOCK, random_order
+from polyfm.solvers._random import random_order
 from polyfm.solvers._shared_epoch import learn_shared_rows
 from polyfm.solvers._start import start_block, start_features
 from polyfm.solvers._threads import (
@@ -205,7 +205,21 @@ class StochasticLearner:
         DivergenceError
             When a prediction or its gradient is not a finite number.
         """
-        order = rows.numbers if order is None else read_only(order)
+        with Crew(self.settings.n_jobs) as crew:
+            return self._learn(crew, rows, rows.numbers if order is None else order, report)
+
+    def epoch(self, rows: Rows, *, shuffle: bool = True, report: Report | None = None) -> float:
+        """Visit ``rows`` once, in an order that depends on the seed and the epoch's number."""
+        n_jobs, order = self.settings.n_jobs, rows.numbers
+        with Crew(n_jobs) as crew:
+            if shuffle:
+                order = random_order(order, self.settings.seed, self.n_epochs, n_jobs, crew.run)
+            loss = self._learn(crew, rows, order, report)
+        self.n_epochs += 1
+        return loss
+
+    def _learn(self, crew: Crew, rows: Rows, order: NDArray[Any], report: Report | None) -> float:
+        order = read_only(order)
         longest = rows.longest
         work = [
             _Work(
@@ -216,29 +230,17 @@ class StochasticLearner:
         ]
         loss_sum, done, size = 0.0, 0, self._slice
         slice_seconds = _SECONDS_PER_SLICE if len(work) == 1 else _SECONDS_BETWEEN_MERGES
-        with Crew(self.settings.n_jobs) as crew:
-            while done < len(order):
-                part = order[done : done + size]
-                started = time.perf_counter()
-                loss_sum += self._learn_slice(crew, work, rows, part)
-                done += len(part)
-                if report is not None:
-                    report(done, len(order))
-                elapsed = max(time.perf_counter() - started, 1e-6)
-                size = int(np.clip(len(part) * slice_seconds / elapsed, 64, 4 * size))
+        while done < len(order):
+            part = order[done : done + size]
+            started = time.perf_counter()
+            loss_sum += self._learn_slice(crew, work, rows, part)
+            done += len(part)
+            if report is not None:
+                report(done, len(order))
+            elapsed = max(time.perf_counter() - started, 1e-6)
+            size = int(np.clip(len(part) * slice_seconds / elapsed, 64, 4 * size))
         self._slice = size
         return loss_sum / max(len(order), 1)
-
-    def epoch(self, rows: Rows, *, shuffle: bool = True, report: Report | None = None) -> float:
-        """Visit ``rows`` once, in an order that depends on the seed and the epoch's number."""
-        order = rows.numbers
-        if shuffle:
-            order = np.empty_like(order)
-            blocks = np.empty(-(-rows.n_rows // BLOCK), dtype=np.int64)
-            random_order(order, rows.numbers, blocks, self.settings.seed, self.n_epochs)
-        loss = self.learn(rows, order, report)
-        self.n_epochs += 1
-        return loss
 
     def _share_among_threads(self) -> None:
         p = self.model.parameters
@@ -324,9 +326,7 @@ class StochasticLearner:
         d = self.model.n_features
         # Each thread has counts of its own, which must be worth their memory.
         n_threads = int(np.clip(len(rows.indices) // max(d, 1), 1, self.settings.n_jobs))
-        parts = [
-            rows._replace(numbers=part) for part in np.array_split(rows.numbers, n_threads)
-        ]
+        parts = [rows._replace(numbers=part) for part in np.array_split(rows.numbers, n_threads)]
         counts = [np.zeros(d, dtype=rows.numbers.dtype) for _ in parts]
         with Crew(n_threads) as crew:
             crew.run(count_visits, list(zip(parts, counts, strict=True)))

@@ -13,9 +13,9 @@ def order_of(n_rows, seed=0, epoch=0):
 
 
 def order_of_numbers(numbers, seed=0, epoch=0):
-    order = np.empty_like(numbers)
-    blocks = np.empty(-(-len(numbers) // BLOCK), dtype=np.int64)
-    random_order(order, read_only(numbers), blocks, seed, epoch)
+    order = random_order(read_only(numbers), seed, epoch)
+    for n_threads in (2, 3, 7):
+        np.testing.assert_array_equal(random_order(numbers, seed, epoch, n_threads), order)
     return order
 
 
