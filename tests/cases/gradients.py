@@ -12,7 +12,8 @@ from polyfm.losses import contract
 from polyfm.models.layout import lay_out
 from polyfm.penalties import L2, Box
 from polyfm.solvers._epoch import Penalties, Switches
-from polyfm.solvers.stochastic import Settings, StochasticLearner
+from polyfm.solvers.learner import Settings
+from polyfm.solvers.stochastic import StochasticLearner
 from polyfm.updates import SGD
 
 ROW = np.array([[1.5, -0.7, 0.0, 30.0, 0.2]])

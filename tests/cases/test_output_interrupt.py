@@ -95,7 +95,7 @@ def endless():
 @pytest.fixture
 def interrupted(monkeypatch):
     """A function that sends Ctrl-C into a fit that would go on for minutes, once it is learning."""
-    learn = StochasticLearner.learn
+    learn = StochasticLearner.epoch
     # A test run in the background of a shell inherits that Ctrl-C is ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -107,7 +107,7 @@ def interrupted(monkeypatch):
                 alarm.start()
             return learn(*args, **kwargs)
 
-        monkeypatch.setattr(StochasticLearner, "learn", learn_and_wait)
+        monkeypatch.setattr(StochasticLearner, "epoch", learn_and_wait)
         try:
             with pytest.raises(KeyboardInterrupt):
                 model.fit(X, y)

@@ -25,7 +25,8 @@ from polyfm.losses import contract as losses
 from polyfm.losses.evaluate import mean_loss
 from polyfm.models.layout import Layout
 from polyfm.progress import Progress
-from polyfm.solvers.stochastic import Settings, StochasticLearner
+from polyfm.solvers.learner import Settings
+from polyfm.solvers.stochastic import StochasticLearner
 from polyfm.solvers.training import Training
 
 _ROWS_FOR_EARLY_STOPPING = 1_000

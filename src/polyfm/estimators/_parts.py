@@ -16,7 +16,7 @@ from polyfm.losses import contract as losses
 from polyfm.models.layout import Layout, lay_out
 from polyfm.penalties import L2, Box, ElasticNet
 from polyfm.solvers._epoch import Penalties, Switches
-from polyfm.solvers.stochastic import Settings
+from polyfm.solvers.learner import Settings
 from polyfm.updates import SGD, AdaGrad
 from polyfm.updates import contract as updates
 

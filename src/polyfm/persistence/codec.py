@@ -20,7 +20,8 @@ from polyfm.models.layout import Layout
 from polyfm.persistence.container import TENSOR_TYPES, ModelFileError
 from polyfm.persistence.frozen import FrozenLearner
 from polyfm.solvers._epoch import Penalties, Switches
-from polyfm.solvers.stochastic import Settings, StochasticLearner
+from polyfm.solvers.learner import Settings
+from polyfm.solvers.stochastic import StochasticLearner
 
 _SPEC_PACKAGES = ("kernels", "losses", "penalties", "updates")
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfm._jit import jit
 from polyfm.models._score import Parameters
 from polyfm.models.factorized import aligned_zeros
 
@@ -132,9 +133,9 @@ class HotRows:
 
     def collect(self, n_planes: int) -> None:
         """Merge the threads' rows into the model's."""
-        for block in (self.blocks.table, self.blocks.linear[:, :n_planes]):
-            copies = [block[self._own(thread)] for thread in range(self.n_threads)]
-            block[self.features] = _merged(block[self.features], copies)
+        linear, table = self.blocks.linear, self.blocks.table
+        for block in (table, linear[:, :n_planes, np.newaxis]):
+            _merge(block, self.features, self.model_rows, self.n_threads)
 
     def _own(self, thread: int) -> slice:
         first = self.first_row(thread)
@@ -184,16 +185,26 @@ def merge_small_blocks(shared: Parameters, owned: list[Parameters]) -> None:
         block[0] = copies[:, 0].mean(axis=0)
 
 
-def _merged(shared: NDArray[Any], copies: list[NDArray[Any]]) -> NDArray[Any]:
-    """Add up what each copy has remembered since they parted, and how far its weights have moved.
+@jit
+def _merge(block, features, first_own, n_threads):
+    """Bring together what the threads' rows have become since they were handed out.
 
-    Planes are the second axis, weights plane 0. T threads' moves are added and divided by the root
-    of T: their average would be as slow as one thread, their sum would overshoot where each has
-    gone all the way to its optimum. What all have set to 0 is 0.
+    Planes are the second axis, weights plane 0. What the copies have remembered is added up. Their
+    T weights' moves are added and divided by the root of T: the average would be as slow as one
+    thread, the sum would overshoot where each has gone all the way to its optimum. What all have
+    set to 0 is 0.
     """
-    stacked = np.stack(copies)
-    moves = (stacked - shared).sum(axis=0)
-    moves[:, 0] /= np.sqrt(len(copies))
-    merged = np.asarray(shared + moves)
-    merged[:, 0][(stacked[:, :, 0] == 0).all(axis=0)] = 0.0
-    return merged
+    damping = 1.0 / np.sqrt(float(n_threads))
+    for i in range(features.size):
+        for plane in range(block.shape[1]):
+            for s in range(block.shape[2]):
+                shared = block[features[i], plane, s]
+                moved, all_zero = 0.0, True
+                for thread in range(n_threads):
+                    own = block[first_own + thread * features.size + i, plane, s]
+                    moved += own - shared
+                    all_zero = all_zero and own == 0.0
+                if plane == 0:
+                    moved *= damping
+                zero = plane == 0 and all_zero
+                block[features[i], plane, s] = 0.0 if zero else shared + moved

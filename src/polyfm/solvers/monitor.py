@@ -1,8 +1,7 @@
-"""Watching over training: history, stopping, and keeping the best parameters."""
+"""When to stop, and which epoch was the best."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,16 +48,3 @@ class Stopper:
     def should_stop(self) -> bool:
         """Whether patience has run out."""
         return self._n_bad >= self.patience
-
-
-class Clock:
-    """Measures an epoch."""
-
-    def __init__(self) -> None:
-        self._started = time.perf_counter()
-
-    def lap(self) -> float:
-        """Return the seconds since the last lap."""
-        now = time.perf_counter()
-        seconds, self._started = now - self._started, now
-        return seconds

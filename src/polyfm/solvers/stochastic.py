@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,11 +14,10 @@ from numpy.typing import DTypeLike, NDArray
 from polyfm.data.rows import Rows, as_rows, read_only
 from polyfm.exceptions import DivergenceError
 from polyfm.models._score import Parameters
-from polyfm.models.factorized import Factorized, aligned_zeros
+from polyfm.models.factorized import Factorized
 from polyfm.models.layout import Layout
-from polyfm.solvers._best import BestWeights
 from polyfm.solvers._columns import count_visits, distinct, measure_units
-from polyfm.solvers._epoch import Penalties, Switches, learn_rows
+from polyfm.solvers._epoch import learn_rows
 from polyfm.solvers._random import random_order
 from polyfm.solvers._shared_epoch import learn_shared_rows
 from polyfm.solvers._start import start_block, start_features
@@ -32,28 +30,14 @@ from polyfm.solvers._threads import (
     own_small_blocks,
     room_for_hot_rows,
 )
+from polyfm.solvers.learner import Learner, Report, Settings, allocate
 from polyfm.updates import contract as updates
 
+if TYPE_CHECKING:
+    from polyfm.solvers.training import Training
+
 _SECONDS_PER_SLICE = 0.15
-_SECONDS_BETWEEN_MERGES = 0.1
 _FIRST_SLICE = 2048
-
-Report = Callable[[int, int], None]
-"""Called between slices with the number of rows done and to do in this pass."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What is to be learnt, and how."""
-
-    loss: Any
-    rule: Any
-    penalties: Penalties
-    switches: Switches
-    start_scales: NDArray[np.float64]
-    """(k,): standard deviation of each basis at the start, for a column of ones."""
-    seed: int
-    n_jobs: int = 1
 
 
 class _Work(NamedTuple):
@@ -64,7 +48,7 @@ class _Work(NamedTuple):
 
 
 @dataclass
-class StochasticLearner:
+class StochasticLearner(Learner):
     r"""A factorized model in the making: parameters, what the rule remembers, and counters.
 
     It lowers :math:`\sum_i s_i \ell(y_i, f(x_i)) + \Omega(\theta)`. The penalty is proximal and
@@ -72,13 +56,6 @@ class StochasticLearner:
     of the :math:`n_j` visits of an epoch, so no step is dense.
     """
 
-    model: Factorized
-    settings: Settings
-    n_visits: int = 0
-    """Rows visited, over all epochs; the argument of the rate schedule."""
-    n_rows: int = 0
-    """Rows of the objective: those of the data set, or those streamed so far."""
-    n_epochs: int = 0
     _mark: NDArray[np.uint8] = field(init=False, repr=False)
     _slice: int = field(init=False, repr=False, default=_FIRST_SLICE)
     _roomy: dict[str, NDArray[Any]] | None = field(init=False, repr=False, default=None)
@@ -98,12 +75,7 @@ class StochasticLearner:
         units: bool,
         dtype: DTypeLike,
     ) -> StochasticLearner:
-        """Allocate a model and start everything but the rows of its features.
-
-        ``start`` is what the model predicts for a row without non-zeros, by its bias; None for a
-        model without one. ``units`` says whether columns need a unit of their own, as their
-        values are not all 1.
-        """
+        """Allocate a model and start everything but the rows of its features."""
         rule, penalties = settings.rule, settings.penalties
         n_planes = updates.n_planes(rule)
         m, k = layout.degrees.shape
@@ -111,7 +83,7 @@ class StochasticLearner:
             "linear": (n_features, n_planes + 1 + units),
             "table": (n_features + layout.n_dummies, n_planes, k),
         }
-        roomy = _allocate(shapes, dtype, layout.n_dummies + room_for_hot_rows(settings.n_jobs))
+        roomy = allocate(shapes, dtype, layout.n_dummies + room_for_hot_rows(settings.n_jobs))
         parameters = Parameters(
             bias=np.zeros((n_planes, 1), dtype),
             weights=np.zeros((n_planes, k), dtype),
@@ -149,22 +121,6 @@ class StochasticLearner:
     def __getstate__(self) -> dict[str, Any]:
         # The threads' rows belong to a run, not to the model.
         return {**self.__dict__, "_hot": None, "_roomy": None}
-
-    def renewed(self, settings: Settings) -> StochasticLearner:
-        """Return a learner of the same model that goes on with other settings but its own seed."""
-        learner = replace(self, settings=replace(settings, seed=self.settings.seed))
-        # A memory-mapped model can be read only.
-        return learner if self.model.parameters.table.flags.writeable else learner.copy()
-
-    def copy(self) -> StochasticLearner:
-        """Return a learner that may change without changing this one."""
-        blocks = []
-        for block in self.model.parameters:
-            aligned = aligned_zeros(block.shape, block.dtype)
-            aligned[...] = block
-            blocks.append(aligned)
-        model = replace(self.model, parameters=Parameters(*blocks))
-        return replace(self, model=model)
 
     def add_and_learn(self, rows: Rows) -> None:
         """Add some rows to the objective and visit each once."""
@@ -208,15 +164,44 @@ class StochasticLearner:
         with Crew(self.settings.n_jobs) as crew:
             return self._learn(crew, rows, rows.numbers if order is None else order, report)
 
-    def epoch(self, rows: Rows, *, shuffle: bool = True, report: Report | None = None) -> float:
+    @staticmethod
+    def train(training: Training) -> None:
+        """Run epochs until the training ends, all with the same threads."""
+        parts = list(zip(training.learners, training.rows, strict=True))
+        with Crew(training.learners[0].settings.n_jobs) as crew:
+            while True:
+                losses = [
+                    learner.epoch(
+                        rows, shuffle=training.shuffle, report=training.report(k), crew=crew
+                    )
+                    for k, (learner, rows) in enumerate(parts)
+                ]
+                if training.end_epoch(losses):
+                    return
+
+    def epoch(
+        self,
+        rows: Rows,
+        *,
+        shuffle: bool = True,
+        report: Report | None = None,
+        crew: Crew | None = None,
+    ) -> float:
         """Visit ``rows`` once, in an order that depends on the seed and the epoch's number."""
+        if crew is None:
+            with Crew(self.settings.n_jobs) as crew:
+                return self.epoch(rows, shuffle=shuffle, report=report, crew=crew)
         n_jobs, order = self.settings.n_jobs, rows.numbers
-        with Crew(n_jobs) as crew:
-            if shuffle:
-                order = random_order(order, self.settings.seed, self.n_epochs, n_jobs, crew.run)
-            loss = self._learn(crew, rows, order, report)
+        if shuffle:
+            order = random_order(order, self.settings.seed, self.n_epochs, n_jobs, crew.run)
+        loss = self._learn(crew, rows, order, report)
         self.n_epochs += 1
         return loss
+
+    @property
+    def n_planes(self) -> int:
+        """How many numbers the update rule keeps for a coordinate."""
+        return updates.n_planes(self.settings.rule)
 
     def _learn(self, crew: Crew, rows: Rows, order: NDArray[Any], report: Report | None) -> float:
         order = read_only(order)
@@ -229,7 +214,6 @@ class StochasticLearner:
             for _ in range(self.settings.n_jobs)
         ]
         loss_sum, done, size = 0.0, 0, self._slice
-        slice_seconds = _SECONDS_PER_SLICE if len(work) == 1 else _SECONDS_BETWEEN_MERGES
         while done < len(order):
             part = order[done : done + size]
             started = time.perf_counter()
@@ -238,13 +222,13 @@ class StochasticLearner:
             if report is not None:
                 report(done, len(order))
             elapsed = max(time.perf_counter() - started, 1e-6)
-            size = int(np.clip(len(part) * slice_seconds / elapsed, 64, 4 * size))
+            size = int(np.clip(len(part) * _SECONDS_PER_SLICE / elapsed, 64, 4 * size))
         self._slice = size
         return loss_sum / max(len(order), 1)
 
     def _share_among_threads(self) -> None:
         p = self.model.parameters
-        counts = p.linear[:, updates.n_planes(self.settings.rule)]
+        counts = p.linear[:, self.n_planes]
         hot = HotRows.find(p, counts, self.n_rows, self.settings.n_jobs, self._roomy)
         if len(hot.features) == 0:
             return
@@ -252,10 +236,6 @@ class StochasticLearner:
         front = {name: getattr(hot.blocks, name)[: len(getattr(p, name))] for name in LARGE_BLOCKS}
         self.model = replace(self.model, parameters=p._replace(**front))
         self._hot = hot
-
-    def best_weights(self) -> BestWeights:
-        """Return room for a copy of the weights, which can be written back."""
-        return BestWeights(self.model.parameters, updates.n_planes(self.settings.rule))
 
     def _learn_slice(
         self, crew: Crew, work: list[_Work], rows: Rows, order: NDArray[np.int64]
@@ -283,7 +263,7 @@ class StochasticLearner:
             results = crew.run(
                 learn_shared_rows, [call + more for call, more in zip(calls, own, strict=True)]
             )
-            hot.collect(updates.n_planes(self.settings.rule))
+            hot.collect(self.n_planes)
         merge_small_blocks(shared, owned)
         for (n_done, _), part in zip(results, parts, strict=True):
             if n_done < len(part):
@@ -303,7 +283,7 @@ class StochasticLearner:
     def _meet(self, rows: Rows, *, forget: bool) -> None:
         """Count the visits of each column and start the columns that are met for the first time."""
         linear = self.model.parameters.linear
-        n_planes = updates.n_planes(self.settings.rule)
+        n_planes = self.n_planes
         visits = linear[:, n_planes]
         if forget:
             # Counted as integers: adding ones in single precision ends at 2**24.
@@ -346,24 +326,6 @@ class StochasticLearner:
                 ],
             )
 
-    def check_finite(self, features: NDArray[np.int64] | None = None) -> None:
-        """Raise a DivergenceError if a parameter, of the given features or at all, is not finite.
-
-        Learning stops at the first prediction that is not finite. This finds what the last rows
-        did to parameters that no later row has used.
-        """
-        p = self.model.parameters
-        if features is not None:
-            p = p._replace(linear=p.linear[features], table=p.table[features])
-        for name, block in zip(Parameters._fields, p, strict=True):
-            with np.errstate(invalid="ignore"):
-                extremes = (block.min(initial=0.0), block.max(initial=0.0))
-            if not np.isfinite(extremes).all():
-                raise DivergenceError(
-                    f"training diverged in epoch {self.n_epochs + 1}: {name} parameters are no "
-                    f"longer finite. {self.advice()}"
-                )
-
     def _divergence(self, rows: Rows, row: int) -> DivergenceError:
         first, last = rows.indptr[row], rows.indptr[row + 1]
         values = np.abs(rows.values[first:last])
@@ -383,22 +345,3 @@ class StochasticLearner:
             f"The learning rate is {rate:.6g}: lower learning_rate, "
             "or scale columns with large values (for example with MaxAbsScaler)."
         )
-
-
-def _allocate(
-    shapes: dict[str, tuple[int, ...]], dtype: DTypeLike, n_more: int
-) -> dict[str, NDArray[Any]]:
-    """Allocate the large blocks with some more rows, or say in a MemoryError what they take."""
-    try:
-        return {
-            name: aligned_zeros((n_rows + n_more, *rest), dtype)
-            for name, (n_rows, *rest) in shapes.items()
-        }
-    except MemoryError:
-        size = sum(math.prod(shape) for shape in shapes.values()) * np.dtype(dtype).itemsize
-        raise MemoryError(
-            f"The parameters of {shapes['linear'][0]} columns take {size / 2**30:.1f} GiB, more "
-            "than there is. A single stray id makes so many columns: hash ids to fewer (for "
-            "example FeatureHasher), drop rare ones (OneHotFieldEncoder(min_count=...)), lower "
-            "rank or order, or pass float32."
-        ) from None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +13,7 @@ from polyfm.data.rows import Rows
 from polyfm.exceptions import DivergenceError
 from polyfm.progress import Progress
 from polyfm.solvers._best import BestWeights
-from polyfm.solvers.monitor import Clock, Stopper
-from polyfm.solvers.stochastic import StochasticLearner
+from polyfm.solvers.monitor import Stopper
 
 _HOPELESS = 100.0
 
@@ -34,7 +35,7 @@ class Training:
 
     Parameters
     ----------
-    learners : list of StochasticLearner
+    learners : list of Learner, of one kind
         Changed in place.
     rows : list of Rows
         The training rows with each learner's targets.
@@ -55,7 +56,7 @@ class Training:
         Where epochs are reported.
     """
 
-    learners: list[StochasticLearner]
+    learners: Sequence[Any]
     rows: list[Rows]
     null_losses: list[float]
     loss_unit: float
@@ -71,33 +72,61 @@ class Training:
     best_epoch: int = 0
     best_score: float = np.nan
     _best: list[BestWeights] = field(default_factory=list)
+    _stopper: Stopper = field(init=False)
+    _lap: float = field(init=False)
 
     def run(self) -> None:
         """Train. An interrupt leaves what was learnt so far."""
-        decided = self.validation is not None and self.stop_early
-        stopper = Stopper(
+        self._stopper = Stopper(
             self.n_iter_no_change,
-            self._tolerance(decided),
-            decided and self.validation is not None and self.validation.maximize,
+            self._tolerance(),
+            self._decided and self.validation is not None and self.validation.maximize,
         )
-        clock = Clock()
-        for epoch in range(1, self.max_iter + 1):
-            loss = self._epoch(epoch)
-            value = self._record(epoch, loss, clock)
-            self.n_epochs = epoch
-            # The learners' loss decides in their own unit, which cannot overflow.
-            is_best = stopper.update(value if decided else loss)
-            if decided and is_best:
-                self._keep_best()
-            if stopper.should_stop:
-                break
+        self._lap = time.perf_counter()
+        type(self.learners[0]).train(self)
         for learner in self.learners:
             learner.check_finite()
         for best in self._best:
             best.put_back()
-        self.best_epoch = stopper.best_epoch
-        self.best_score = stopper.best if decided else stopper.best * self.loss_unit
+        unit = 1.0 if self._decided else self.loss_unit
+        self.best_epoch, self.best_score = self._stopper.best_epoch, self._stopper.best * unit
         self.progress.close()
+
+    def report(self, k: int) -> Callable[[int, int], None] | None:
+        """Return what is to be told how far the k-th learner is in the present epoch."""
+        return self.progress.within(self.n_epochs + 1, k, len(self.learners))
+
+    def end_epoch(self, losses: list[float], objectives: list[float] | None = None) -> bool:
+        """Take in what an epoch has led to; return whether training ends.
+
+        Parameters
+        ----------
+        losses : list of float
+            Mean loss of each learner.
+        objectives : list of float, optional
+            Mean loss and penalty of each learner, for solvers that know it. It then says when to
+            stop, unless validation does.
+
+        Raises
+        ------
+        DivergenceError
+            When a loss is no number, or far above that of a constant prediction.
+        """
+        self.n_epochs += 1
+        self._check(losses)
+        value = self._record(losses, objectives)
+        # The learners' loss decides in their own unit, which cannot overflow.
+        is_best = self._stopper.update(
+            value if self._decided else sum(losses if objectives is None else objectives)
+        )
+        if self._decided and is_best:
+            self._keep_best()
+        return self._stopper.should_stop or self.n_epochs == self.max_iter
+
+    @property
+    def _decided(self) -> bool:
+        """Whether validation decides when to stop."""
+        return self.validation is not None and self.stop_early
 
     def _keep_best(self) -> None:
         if not self._best:
@@ -105,44 +134,37 @@ class Training:
         for best in self._best:
             best.take()
 
-    def _tolerance(self, decided: bool) -> float:
+    def _tolerance(self) -> float:
         if self.tol <= 0:
-            return 0.0 if decided else -np.inf
-        if decided and self.validation is not None and self.validation.name != "loss":
+            return 0.0 if self._decided else -np.inf
+        if self._decided and self.validation is not None and self.validation.name != "loss":
             return self.tol
-        unit = self.loss_unit if decided else 1.0
+        unit = self.loss_unit if self._decided else 1.0
         return self.tol * unit * float(np.sum(self.null_losses))
 
-    def _epoch(self, epoch: int) -> float:
-        total = 0.0
-        for k, (learner, rows) in enumerate(zip(self.learners, self.rows, strict=True)):
-            report = self.progress.within(epoch, k, len(self.learners))
-            loss = learner.epoch(rows, shuffle=self.shuffle, report=report)
-            limit = _HOPELESS * max(self.null_losses[k], 1e-3)
-            if not loss < limit:
+    def _check(self, losses: list[float]) -> None:
+        for learner, loss, null_loss in zip(self.learners, losses, self.null_losses, strict=True):
+            if not loss < _HOPELESS * max(null_loss, 1e-3):
                 raise DivergenceError(
-                    f"training diverged in epoch {epoch}: the mean loss is {loss:.3g} where a "
-                    f"constant prediction or the start has {self.null_losses[k]:.3g}. "
+                    f"training diverged in epoch {self.n_epochs}: the mean loss is {loss:.3g} "
+                    f"where a constant prediction or the start has {null_loss:.3g}. "
                     f"{learner.advice()}"
                 )
-            total += loss
-        return total
 
-    def _record(self, epoch: int, loss: float, clock: Clock) -> float:
+    def _record(self, losses: list[float], objectives: list[float] | None) -> float:
         """Write down the epoch; return the validation's value, or NaN."""
         n_rows = sum(rows.n_rows for rows in self.rows)
-        seconds = clock.lap()
-        entry = {
-            "loss": loss * self.loss_unit,
-            "seconds": seconds,
-            "rows_per_second": n_rows / seconds,
-        }
+        seconds = time.perf_counter() - self._lap
+        entry = {"loss": sum(losses) * self.loss_unit}
+        if objectives is not None:
+            entry["objective"] = sum(objectives) * self.loss_unit
+        entry |= {"seconds": seconds, "rows_per_second": n_rows / seconds}
         value = np.nan
         if self.validation is not None:
             value = self.validation.score()
             entry[f"validation_{self.validation.name}"] = value
         for name, number in entry.items():
             self.history.setdefault(name, []).append(number)
-        self.progress.epoch(epoch, self.max_iter, entry)
-        clock.lap()
+        self.progress.epoch(self.n_epochs, self.max_iter, entry)
+        self._lap = time.perf_counter()
         return value

@@ -15,7 +15,8 @@ from polyfm.models._score import Parameters
 from polyfm.models.layout import lay_out
 from polyfm.penalties import L2, Box
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
-from polyfm.solvers.stochastic import Settings, StochasticLearner
+from polyfm.solvers.learner import Settings
+from polyfm.solvers.stochastic import StochasticLearner
 from polyfm.testing._asserts import require, require_close
 from polyfm.testing._losses import _accepted_targets
 from polyfm.testing._models import rows_of

@@ -11,7 +11,8 @@ from polyfm.losses import Logistic, Squared
 from polyfm.models.layout import lay_out
 from polyfm.penalties import L2, Box, ElasticNet
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
-from polyfm.solvers.stochastic import Settings, StochasticLearner
+from polyfm.solvers.learner import Settings
+from polyfm.solvers.stochastic import StochasticLearner
 from polyfm.testing import plain
 from polyfm.testing._models import rows_of
 from polyfm.updates import SGD, AdaGrad
