@@ -60,7 +60,19 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def canonical_csr(X: Any) -> sp.csr_matrix:
+    """Return ``X`` as :func:`examined_csr` does, whatever its values."""
+    return examined_csr(X)[0]
+
+
+def largest_value(dtype: Any) -> float:
+    """Return the size below which values must stay, for their squares not to overflow."""
+    return float(np.sqrt(np.finfo(dtype).max) * 1e-3)
+
+
+def examined_csr(X: Any) -> tuple[sp.csr_matrix, bool]:
     """Return ``X`` as CSR with sorted indices, no duplicates and no stored zeros.
+
+    The second result is whether all values are numbers below :func:`largest_value`.
 
     The arrays of ``X`` are shared where they are in that form already and never changed.
 
@@ -74,7 +86,7 @@ def canonical_csr(X: Any) -> sp.csr_matrix:
         Where index arrays are inconsistent or point outside the matrix.
     """
     if not sp.issparse(X):
-        return sp.csr_matrix(X)
+        X = sp.csr_matrix(X)
     if X.format != "csr":
         _check_structure(X)
         X = X.tocsr()
@@ -84,10 +96,13 @@ def canonical_csr(X: Any) -> sp.csr_matrix:
         _check_structure(matrix)
         matrix = matrix.copy()
         matrix.sum_duplicates()
-    if look_at_values(read_only(matrix.data), np.inf)[0] > 0:
+    values = read_only(matrix.data)
+    limit = largest_value(values.dtype) if values.dtype.kind == "f" else np.inf
+    n_zeros, n_beyond = look_at_values(values, limit)
+    if n_zeros > 0:
         matrix = matrix.copy()
         matrix.eliminate_zeros()
-    return matrix
+    return matrix, n_beyond == 0
 
 
 def _is_canonical(matrix: sp.csr_matrix) -> bool:

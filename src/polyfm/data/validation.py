@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from polyfm.data._examine import look_at_values
-from polyfm.data.rows import canonical_csr, read_only
+from polyfm.data.rows import examined_csr, largest_value
 
 _FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 _LEAST_WEIGHT = 1e-15
@@ -52,8 +51,9 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
         )
     except ValueError as error:
         raise _explained(error) from None
-    matrix = canonical_csr(X)
-    _check_values(matrix, getattr(estimator, "feature_names_in_", None))
+    matrix, is_bounded = examined_csr(X)
+    if not is_bounded:
+        raise _bad_value(matrix, getattr(estimator, "feature_names_in_", None))
     return matrix
 
 
@@ -68,24 +68,22 @@ def _explained(error: ValueError) -> ValueError:
     )
 
 
-def _check_values(matrix: sp.csr_matrix, names: NDArray[Any] | None) -> None:
-    values = matrix.data
-    limit = np.sqrt(np.finfo(values.dtype).max) * 1e-3
-    if look_at_values(read_only(values), limit)[1] == 0:
-        return
+def _bad_value(matrix: sp.csr_matrix, names: NDArray[Any] | None) -> ValueError:
+    """Return an error that names the first value which is no number or too large."""
+    values, limit = matrix.data, largest_value(matrix.dtype)
     bad = int(np.flatnonzero(~(np.abs(values) < limit))[0])
     row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
     column = int(matrix.indices[bad])
     label = f"column {column}" if names is None else f"column {names[column]!r}"
     where = f"in row {row}, {label}"
     if np.isnan(values[bad]):
-        raise ValueError(
+        return ValueError(
             f"Input X contains NaN {where}: fill in missing values (SimpleImputer) or encode "
             "them as a category of their own (polyfm.data.OneHotFieldEncoder)."
         )
     if np.isinf(values[bad]):
-        raise ValueError(f"Input X contains infinity {where}: infinite values cannot be learnt.")
-    raise ValueError(
+        return ValueError(f"Input X contains infinity {where}: infinite values cannot be learnt.")
+    return ValueError(
         f"Input X has the value {values[bad]:.6g} {where}, whose square is too large for "
         f"{values.dtype}: scale the column down (for example with MaxAbsScaler)."
     )

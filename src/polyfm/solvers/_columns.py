@@ -37,6 +37,19 @@ def count_visits(rows, counts):
             counts[rows.indices[t]] += 1
 
 
+@jit
+def renew_visits(counts, linear, column):
+    """Write the counts into a column of the linear records.
+
+    A column that is not in these rows keeps a count of 1, so that it is not started again.
+    """
+    for j in range(counts.size):
+        if counts[j] > 0:
+            linear[j, column] = counts[j]
+        elif linear[j, column] > 1.0:
+            linear[j, column] = 1.0
+
+
 @jit_allocating
 def measure_units(rows, linear, column, features):
     """Set one over the root mean square of the non-zeros as the unit of some columns.

@@ -16,7 +16,7 @@ from polyfm.exceptions import DivergenceError
 from polyfm.models._score import Parameters
 from polyfm.models.factorized import Factorized
 from polyfm.models.layout import Layout
-from polyfm.solvers._columns import count_visits, distinct, measure_units
+from polyfm.solvers._columns import count_visits, distinct, measure_units, renew_visits
 from polyfm.solvers._epoch import learn_rows
 from polyfm.solvers._random import random_order
 from polyfm.solvers._shared_epoch import learn_shared_rows
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _SECONDS_PER_SLICE = 0.15
 _FIRST_SLICE = 2048
+_WORTH_A_THREAD = 10_000
+"""Columns or non-zeros that are worth starting a thread for."""
 
 
 class _Work(NamedTuple):
@@ -289,9 +291,7 @@ class StochasticLearner(Learner):
             # Counted as integers: adding ones in single precision ends at 2**24.
             counts = self._count(rows)
             new = np.flatnonzero((counts > 0) & (visits == 0))
-            # A column that is not in these rows keeps a count, so that it is not started again.
-            np.minimum(visits, 1.0, out=visits)
-            np.copyto(visits, counts, where=counts > 0, casting="unsafe")
+            renew_visits(counts, linear, n_planes)
         else:
             features = distinct(rows, self._mark)
             new = features[visits[features] == 0]
@@ -305,7 +305,7 @@ class StochasticLearner(Learner):
         """Return the number of rows that each column is in."""
         d = self.model.n_features
         # Each thread has counts of its own, which must be worth their memory.
-        n_threads = int(np.clip(len(rows.indices) // max(d, 1), 1, self.settings.n_jobs))
+        n_threads = self._n_threads(len(rows.indices) // max(d, _WORTH_A_THREAD))
         parts = [rows._replace(numbers=part) for part in np.array_split(rows.numbers, n_threads)]
         counts = [np.zeros(d, dtype=rows.numbers.dtype) for _ in parts]
         with Crew(n_threads) as crew:
@@ -316,15 +316,16 @@ class StochasticLearner(Learner):
 
     def _start(self, features: NDArray[np.int64]) -> None:
         """Start some features, each of them as if it were the only one."""
-        s = self.settings
-        with Crew(s.n_jobs) as crew:
-            crew.run(
-                start_features,
-                [
-                    (s.rule, s.penalties, self.model.parameters, part, s.seed, s.start_scales)
-                    for part in np.array_split(features, s.n_jobs)
-                ],
-            )
+        s, n_threads = self.settings, self._n_threads(len(features) // _WORTH_A_THREAD)
+        calls = [
+            (s.rule, s.penalties, self.model.parameters, part, s.seed, s.start_scales)
+            for part in np.array_split(features, n_threads)
+        ]
+        with Crew(n_threads) as crew:
+            crew.run(start_features, calls)
+
+    def _n_threads(self, useful: int) -> int:
+        return int(np.clip(useful, 1, self.settings.n_jobs))
 
     def _divergence(self, rows: Rows, row: int) -> DivergenceError:
         first, last = rows.indptr[row], rows.indptr[row + 1]
