@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.metaestimators import available_if
 
 from polyfm.data._examine import is_binary
 from polyfm.data.rows import Rows, as_rows, read_only, row_numbers
@@ -25,8 +26,7 @@ from polyfm.losses import contract as losses
 from polyfm.losses.evaluate import mean_loss
 from polyfm.models.layout import Layout
 from polyfm.progress import Progress
-from polyfm.solvers.learner import Settings
-from polyfm.solvers.stochastic import StochasticLearner
+from polyfm.solvers.learner import Learner, Settings
 from polyfm.solvers.training import Training
 
 _ROWS_FOR_EARLY_STOPPING = 1_000
@@ -35,7 +35,7 @@ _ROWS_FOR_EARLY_STOPPING = 1_000
 class BaseFM(BaseEstimator):
     """Base of the estimators whose model is a bias, a linear term and a sum of kernels."""
 
-    _learners: list[StochasticLearner]
+    _learners: list[Any]
     _scale: TargetScale
     _layout: Layout
     _structure: dict[str, Any]
@@ -103,6 +103,7 @@ class BaseFM(BaseEstimator):
         self._train(loss, metric, held, warm=warm, fitted_before=fitted_before)
         return self
 
+    @available_if(_parts.learns_row_by_row)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from some more rows, each once and in their order.
 
@@ -162,8 +163,9 @@ class BaseFM(BaseEstimator):
         self._layout, self._structure, self._loss = layout, _parts.structure_of(self), loss
         self._n_terms = rows.mean_terms
         settings = self._settings(loss, rows.n_rows, seed)
+        learner = _parts.find_learner(self)
         self._learners = [
-            StochasticLearner.create(
+            learner.create(
                 layout,
                 replace(settings, seed=seed + k),
                 n_features=matrix.shape[1],
@@ -277,7 +279,7 @@ class BaseFM(BaseEstimator):
             raise
         self._adopt(training)
 
-    def _yardstick(self, learner: StochasticLearner, rows: Rows, warm: bool) -> float:
+    def _yardstick(self, learner: Learner, rows: Rows, warm: bool) -> float:
         """Return the mean loss that training has to beat: that of a constant, or of the start."""
         loss = learner.settings.loss
         target = rows.target[rows.numbers].astype(np.float64)

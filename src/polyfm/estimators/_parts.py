@@ -16,7 +16,8 @@ from polyfm.losses import contract as losses
 from polyfm.models.layout import Layout, lay_out
 from polyfm.penalties import L2, Box, ElasticNet
 from polyfm.solvers._epoch import Penalties, Switches
-from polyfm.solvers.learner import Settings
+from polyfm.solvers.learner import Learner, Settings
+from polyfm.solvers.stochastic import StochasticLearner
 from polyfm.updates import SGD, AdaGrad
 from polyfm.updates import contract as updates
 
@@ -76,6 +77,24 @@ def _check_choice(estimator: Any, name: str, choices: tuple[Any, ...]) -> None:
     value = getattr(estimator, name)
     if value not in choices:
         raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
+
+
+def find_learner(estimator: Any) -> type[Learner]:
+    """Return the class of learner that the solver asks for."""
+    if estimator.solver == "cd":
+        from polyfm.solvers.coordinate_descent import CoordinateLearner
+
+        return CoordinateLearner
+    if estimator.solver == "lbfgs":
+        from polyfm.solvers.quasi_newton import QuasiNewtonLearner
+
+        return QuasiNewtonLearner
+    return StochasticLearner
+
+
+def learns_row_by_row(estimator: Any) -> bool:
+    """Say whether the solver can learn from a few rows at a time."""
+    return estimator.solver not in ("cd", "lbfgs")
 
 
 _STRUCTURE = (
@@ -184,6 +203,8 @@ def _penalty(estimator: Any, strength: float) -> Any:
 
 
 def _rule(estimator: Any, n_terms: float, n_rows: int) -> Any:
+    if not learns_row_by_row(estimator):
+        return None
     rate = float(estimator.learning_rate)
     if estimator.solver == "adagrad":
         return AdaGrad(rate, n_terms)

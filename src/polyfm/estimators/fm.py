@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import assert_all_finite, compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from polyfm.data.validation import check_length, check_real_target
+from polyfm.estimators import _parts
 from polyfm.estimators._base import BaseFM
 from polyfm.estimators._transaction import all_or_nothing
 from polyfm.estimators._validation import CLASSIFICATION_METRICS, REGRESSION_METRICS, Metric
@@ -459,6 +461,7 @@ class FMClassifier(ClassifierMixin, BaseFM):
         self.verbose = verbose
         self.class_weight = class_weight
 
+    @available_if(_parts.learns_row_by_row)
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
     ) -> Self:

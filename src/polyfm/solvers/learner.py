@@ -38,6 +38,10 @@ class Settings:
     """(k,): standard deviation of each basis at the start, for a column of ones."""
     seed: int
     n_jobs: int = 1
+    linear_strengths: NDArray[np.float64] | None = None
+    """(d,): what the penalty of each column's linear weight is multiplied by; None for ones."""
+    factor_strengths: NDArray[np.float64] | None = None
+    """(d,): what the penalty of each column's factors is multiplied by; None for ones."""
 
 
 @dataclass
