@@ -10,20 +10,35 @@ from polyfm.datasets.clicks import (
     fetch_frappe,
 )
 from polyfm.datasets.home import DatasetNotFoundError
+from polyfm.datasets.links import (
+    LinkBundle,
+    fetch_citeseer,
+    fetch_cora,
+    fetch_drug_targets,
+    fetch_nips_coauthors,
+)
 from polyfm.datasets.movielens import fetch_movielens_1m, fetch_movielens_100k
 from polyfm.datasets.others import fetch_california_housing, fetch_lastfm
+from polyfm.datasets.regression import fetch_abalone, fetch_cpu_small
 
 __all__ = [
     "DatasetBundle",
     "DatasetNotFoundError",
+    "LinkBundle",
     "fetch_a9a",
+    "fetch_abalone",
     "fetch_amazon_access",
     "fetch_avazu_mini",
     "fetch_california_housing",
+    "fetch_citeseer",
+    "fetch_cora",
+    "fetch_cpu_small",
     "fetch_criteo_mini",
+    "fetch_drug_targets",
     "fetch_frappe",
     "fetch_lastfm",
     "fetch_movielens_1m",
     "fetch_movielens_100k",
+    "fetch_nips_coauthors",
     "load_adult",
 ]
