@@ -17,7 +17,11 @@ from polyfm.datasets.links import (
     fetch_drug_targets,
     fetch_nips_coauthors,
 )
-from polyfm.datasets.movielens import fetch_movielens_1m, fetch_movielens_100k
+from polyfm.datasets.movielens import (
+    fetch_movielens_1m,
+    fetch_movielens_100k,
+    fetch_movielens_links,
+)
 from polyfm.datasets.others import fetch_california_housing, fetch_lastfm
 from polyfm.datasets.regression import fetch_abalone, fetch_cpu_small
 
@@ -39,6 +43,7 @@ __all__ = [
     "fetch_lastfm",
     "fetch_movielens_1m",
     "fetch_movielens_100k",
+    "fetch_movielens_links",
     "fetch_nips_coauthors",
     "load_adult",
 ]

@@ -72,7 +72,7 @@ class LinkBundle:
     @property
     def n_pairs(self) -> int:
         """Number of pairs that could be linked."""
-        n_left, n_right = self.left.shape[0], self.right.shape[0]
+        n_left, n_right = int(self.left.shape[0]), int(self.right.shape[0])
         return n_left * (n_left - 1) // 2 if self.symmetric else n_left * n_right
 
     def __repr__(self) -> str:
@@ -253,8 +253,8 @@ def _pairs(path: Path, n_nodes: int) -> Indices:
     pairs = np.array([line.split(",") for line in lines], dtype=np.int64).reshape(-1, 2)
     if pairs.size and not 0 <= pairs.min() <= pairs.max() < n_nodes:
         raise ValueError(f"{path}: nodes have the numbers 0 to {n_nodes - 1}, got {pairs.max()}.")
-    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-    return pairs[pairs[:, 0] != pairs[:, 1]]
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    return pairs
 
 
 def _table(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_], NDArray[np.float64]]:

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from polyfm.datasets.bundle import DatasetBundle, Indices, Split, encoded, random_split
 from polyfm.datasets.home import Download, Source, find
 
-__all__ = ["fetch_movielens_1m", "fetch_movielens_100k"]
+__all__ = ["fetch_movielens_1m", "fetch_movielens_100k", "fetch_movielens_links"]
 
 _SITE = "https://files.grouplens.org/datasets/movielens/"
 _SPLITS = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
@@ -133,6 +133,59 @@ def fetch_movielens_1m(
         frame=frame,
         DESCR=f"MovieLens 1M: {n_rows:,} ratings of films by 6,040 people.\n" + _CITE,
     )
+
+
+def fetch_movielens_links(
+    *, ids: bool = True, dtype: DTypeLike = np.float32, download: bool = True
+) -> DatasetBundle:
+    """MovieLens 100K as classes: is a rating the highest?
+
+    Parameters
+    ----------
+    ids : bool, default=True
+        One-hot blocks of user (943) and item (1,682), beside the other columns.
+    dtype : dtype, default=numpy.float32
+        Type of X.
+    download : bool, default=True
+        Whether the network may be used.
+
+    Returns
+    -------
+    DatasetBundle
+        Rows in the order of ``u.data``; `y` is 1 for the 21,201 ratings of 5, else -1. X is binary,
+        49 columns of the user (age to the nearest ten, gender, occupation, first character of the
+        zip code) and 29 of the film (year of release to the nearest ten, genres). There are no
+        customary splits.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        If the files are not here and cannot be downloaded.
+
+    References
+    ----------
+    Blondel, Fujino, Ueda, Ishihata, "Higher-Order Factorization Machines", NIPS 2016.
+    """
+    paths = find(ML_100K, download=download)
+    log = _integers(paths["u.data"].read_bytes())
+    frame = dict(zip(("user", "item", "rating", "timestamp"), log.T, strict=True))
+    users, items = _users_100k(paths), _items_100k(paths)
+    users["age"] = _decades(users["age"])
+    users["zip"] = np.array([text[:1] for text in users["zip"]], dtype=object)
+    items["year"] = _decades(items["year"])
+    design = _design(frame, users, items, ids, True, dtype)
+    design["X"].data[:] = 1  # films of several genres would have shares of 1
+    return DatasetBundle(
+        **design,
+        y=np.where(frame["rating"] == 5, 1, -1),
+        frame=frame,
+        DESCR="MovieLens 100K: is a rating 5?\n" + _CITE,
+    )
+
+
+def _decades(years: NDArray[Any]) -> NDArray[Any]:
+    rounded = [year and f"{round(float(year) / 10) * 10}" for year in years]
+    return np.array(rounded, dtype=object)
 
 
 def _integers(text: bytes) -> Indices:

@@ -103,6 +103,18 @@ def test_movielens_without_ids(small):
         datasets.fetch_movielens_100k(ids=False)
 
 
+def test_movielens_links(small):
+    small("movielens-100k", SMALL_100K)
+    bundle = datasets.fetch_movielens_links()
+    check_shape(bundle)
+    assert bundle.y.tolist() == [-1, 1, -1, -1]
+    assert set(bundle.X.data) == {1}
+    people = ["user=1", "age=20", "gender=M", "occupation=writer", "zip=8"]
+    film = ["item=10", "genres=Action", "genres=Comedy", "year=2000"]
+    assert names_of(bundle, 1) == people + film
+    assert names_of(bundle, 2)[-1] == "year=<missing>"
+
+
 SMALL_1M = {
     "users.dat": "1::F::1::10::48067\n2::M::56::16::70072\n3::M::25::15::55117\n",
     "movies.dat": "5::Fa\xdfbinder: X (1980)::Drama|War\n7::No Year::Comedy\n9::Z (1969)::War\n",
@@ -136,7 +148,7 @@ def test_every_loader_says_what_to_do_when_nothing_is_there(small, monkeypatch):
 
     monkeypatch.setattr(home, "urlopen", offline)
     loaders = [name for name in datasets.__all__ if name.startswith("fetch_")]
-    assert len(loaders) == 15
+    assert len(loaders) == 16
     for name in loaders:
         with pytest.raises(
             datasets.DatasetNotFoundError, match=r"get .* from https://.*POLYFM_DAT"
@@ -197,6 +209,15 @@ def test_movielens_100k_real():
     frame = np.stack([bundle.frame[n] for n in ("user", "item", "rating", "timestamp")], axis=1)
     expected = {tuple(map(int, line.split())) for line in lines}
     assert {tuple(row) for row in frame[bundle.splits["u2"][1]].tolist()} == expected
+
+
+@real("movielens-100k")
+def test_movielens_links_real():
+    bundle = datasets.fetch_movielens_links(ids=False)
+    check_shape(bundle)
+    assert np.bincount(bundle.fields).tolist() == [7, 2, 21, 19, 19, 10]
+    assert (bundle.y == 1).sum() == 21_201
+    assert datasets.fetch_movielens_links().X.shape == (100_000, 2_703)
 
 
 @real("movielens-1m")
