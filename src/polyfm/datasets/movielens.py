@@ -138,7 +138,7 @@ def fetch_movielens_1m(
 def fetch_movielens_links(
     *, ids: bool = True, dtype: DTypeLike = np.float32, download: bool = True
 ) -> DatasetBundle:
-    """MovieLens 100K as classes: is a rating the highest?
+    """MovieLens 100K as two classes: ratings of 5, and all others.
 
     Parameters
     ----------
