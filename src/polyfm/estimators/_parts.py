@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 from joblib import cpu_count
 
+from polyfm._jit import LANES
 from polyfm._registry import find_spec, named_specs
+from polyfm.estimators._numbers import check_number
+from polyfm.estimators._strengths import Strength, check_strengths, find_strength, read_fields
 from polyfm.kernels import ANOVA
 from polyfm.kernels import contract as kernels
 from polyfm.losses import contract as losses
@@ -26,6 +29,8 @@ _SPREAD = 0.005
 """Standard deviation of the interaction term at the start, in units of the target's."""
 _SPREAD_ALL_SUBSETS = 0.3
 _AUTO_BETA = 2.0
+_USUAL_ALPHA = 1.0
+"""Penalty of the fields that a mapping leaves out."""
 
 
 def check_parameters(estimator: Any) -> None:
@@ -34,14 +39,14 @@ def check_parameters(estimator: Any) -> None:
     for name in ("order", "max_iter", "n_iter_no_change"):
         _check_number(p, name, Integral, least=1)
     _check_number(p, "rank", Integral, least=0)
-    _check_number(p, "alpha", Real, least=0)
+    _check_number(p, "block_size", Integral, least=1, most=LANES)
+    check_strengths("alpha", p.alpha, allows_auto=False)
+    check_strengths("beta", p.beta, allows_auto=True)
     _check_number(p, "learning_rate", Real, above=0)
     for name in ("tol", "power_t", "verbose"):
         _check_number(p, name, Real, least=0)
     _check_number(p, "l1_ratio", Real, least=0, most=1)
     _check_number(p, "validation_fraction", Real, above=0, below=1)
-    if p.beta != "auto":
-        _check_number(p, "beta", Real, least=0)
     if p.init_scale != "auto":
         _check_number(p, "init_scale", Real, above=0)
     _check_choice(p, "fit_lower", ("explicit", "augment", None))
@@ -51,26 +56,8 @@ def check_parameters(estimator: Any) -> None:
         raise ValueError(f"early_stopping must be True, False or 'auto', got {p.early_stopping!r}.")
 
 
-def _check_number(
-    estimator: Any,
-    name: str,
-    kind: type,
-    *,
-    least: float = -math.inf,
-    most: float = math.inf,
-    above: float = -math.inf,
-    below: float = math.inf,
-) -> None:
-    value = getattr(estimator, name)
-    word = "an integer" if kind is Integral else "a number"
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise TypeError(f"{name} must be {word}, got {value!r}.")
-    number = float(value)  # type: ignore[arg-type]
-    if not (least <= number <= most and above < number < below and math.isfinite(number)):
-        lower = f">= {least:g}" if above == -math.inf else f"> {above:g}"
-        upper = f" and <= {most:g}" if most < math.inf else ""
-        upper = f" and < {below:g}" if below < math.inf else upper
-        raise ValueError(f"{name} must be finite, {lower}{upper}, got {value!r}.")
+def _check_number(estimator: Any, name: str, kind: type, **bounds: float) -> None:
+    check_number(name, getattr(estimator, name), kind, **bounds)
 
 
 def _check_choice(estimator: Any, name: str, choices: tuple[Any, ...]) -> None:
@@ -81,11 +68,11 @@ def _check_choice(estimator: Any, name: str, choices: tuple[Any, ...]) -> None:
 
 def find_learner(estimator: Any) -> type[Learner]:
     """Return the class of learner that the solver asks for."""
-    if estimator.solver == "cd":
+    if estimator._solver == "cd":
         from polyfm.solvers.coordinate_descent import CoordinateLearner
 
         return CoordinateLearner
-    if estimator.solver == "lbfgs":
+    if estimator._solver == "lbfgs":
         from polyfm.solvers.quasi_newton import QuasiNewtonLearner
 
         return QuasiNewtonLearner
@@ -94,7 +81,7 @@ def find_learner(estimator: Any) -> type[Learner]:
 
 def learns_row_by_row(estimator: Any) -> bool:
     """Say whether the solver can learn from a few rows at a time."""
-    return estimator.solver not in ("cd", "lbfgs")
+    return estimator._solver not in ("cd", "lbfgs")
 
 
 _STRUCTURE = (
@@ -111,9 +98,10 @@ _STRUCTURE = (
 
 def structure_of(estimator: Any) -> dict[str, Any]:
     """Return what shapes a model, so that training cannot go on when it changes."""
-    solver = estimator.solver
+    solver = estimator._solver
     name = solver if isinstance(solver, str) else type(solver).__name__
-    return {**{name: getattr(estimator, name) for name in _STRUCTURE}, "solver": name}
+    shapes = (*_STRUCTURE, "lifted") if hasattr(estimator, "lifted") else _STRUCTURE
+    return {**{shape: getattr(estimator, shape) for shape in shapes}, "solver": name}
 
 
 def check_same_structure(estimator: Any, before: dict[str, Any]) -> None:
@@ -155,32 +143,41 @@ def find_layout(estimator: Any) -> Layout:
 
 
 def find_settings(
-    estimator: Any, loss: Any, layout: Layout, *, n_rows: int, n_terms: float, seed: int
+    estimator: Any,
+    loss: Any,
+    layout: Layout,
+    *,
+    n_rows: int,
+    n_features: int,
+    n_terms: float,
+    seed: int,
 ) -> Settings:
     """Return what the stochastic solver needs.
 
     ``n_terms`` is the mean number of non-zeros of a row. The more meet, the stronger the automatic
     penalty and the more cautious the start and the first steps.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``alpha``, ``beta`` or ``fields`` do not fit each other or the number of columns.
     """
     n_terms = max(n_terms + layout.n_dummies, 1.0)
-    rank = max(int(estimator.rank), 1)
-    beta = estimator.beta
-    if beta == "auto":
-        beta = _AUTO_BETA * math.sqrt(rank * n_terms)
+    alpha, beta = _strengths(estimator, n_features, n_terms)
     m = layout.degrees.shape[0]
     first = int(np.argmax(layout.degrees.any(axis=1))) if layout.rank and m else m
     learns_theta = bool(estimator.fit_weights) and estimator.kernel == _INHOMOGENEOUS
     learns_weights = bool(estimator.fit_weights) and estimator.kernel != _INHOMOGENEOUS
     return Settings(
         loss=loss,
-        rule=_rule(estimator, n_terms, n_rows),
+        rule=_rule(estimator, alpha.base, n_terms, n_rows),
         penalties=Penalties(
             bias=L2(0.0),
-            linear=_penalty(estimator, float(estimator.alpha)),
-            factors=_penalty(estimator, float(beta)),
+            linear=_penalty(estimator, alpha.base),
+            factors=_penalty(estimator, beta.base),
             # The scale of a basis belongs to its factors, which are penalised.
             weights=Box(1.0),
-            theta=L2(float(beta)),
+            theta=L2(beta.base),
         ),
         switches=Switches(
             bool(estimator.fit_intercept),
@@ -192,6 +189,19 @@ def find_settings(
         start_scales=_start_scales(estimator, layout, n_terms),
         seed=seed,
         n_jobs=n_threads(estimator.n_jobs),
+        block_size=int(estimator.block_size),
+        linear_strengths=alpha.multipliers,
+        factor_strengths=beta.multipliers,
+    )
+
+
+def _strengths(estimator: Any, n_features: int, n_terms: float) -> tuple[Strength, Strength]:
+    """Return the penalties of the linear weights and of the factors."""
+    auto_beta = _AUTO_BETA * math.sqrt(max(int(estimator.rank), 1) * n_terms)
+    fields = read_fields(estimator.fields, n_features)
+    return (
+        find_strength("alpha", estimator.alpha, _USUAL_ALPHA, fields, n_features),
+        find_strength("beta", estimator.beta, auto_beta, fields, n_features),
     )
 
 
@@ -202,20 +212,20 @@ def _penalty(estimator: Any, strength: float) -> Any:
     return ElasticNet(strength * ratio, strength * (1.0 - ratio))
 
 
-def _rule(estimator: Any, n_terms: float, n_rows: int) -> Any:
+def _rule(estimator: Any, alpha: float, n_terms: float, n_rows: int) -> Any:
     if not learns_row_by_row(estimator):
         return None
     rate = float(estimator.learning_rate)
-    if estimator.solver == "adagrad":
+    if estimator._solver == "adagrad":
         return AdaGrad(rate, n_terms)
-    if estimator.solver == "sgd":
+    if estimator._solver == "sgd":
         if estimator.schedule == "constant":
             return SGD(rate, 0.0, 0.0)
         if estimator.schedule == "invscaling":
             return SGD(rate, 1.0, float(estimator.power_t))
         # The step of a strongly convex problem: the penalty's curvature per row is alpha / n.
-        return SGD(rate, rate * float(estimator.alpha) / n_rows, 1.0)
-    return find_spec(estimator.solver, named_specs("polyfm.updates", ""), "solver", updates.step)
+        return SGD(rate, rate * alpha / n_rows, 1.0)
+    return find_spec(estimator._solver, named_specs("polyfm.updates", ""), "solver", updates.step)
 
 
 def _start_scales(estimator: Any, layout: Layout, n_terms: float) -> Any:

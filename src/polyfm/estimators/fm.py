@@ -58,8 +58,11 @@ class FMRegressor(RegressorMixin, BaseFM):
     loss : str or spec, default="squared"
         ``"squared"``, ``"huber"``, ``"quantile"`` or ``"poisson"``; a spec such as
         ``Huber(delta=2.0)`` sets more, in the unit of the target.
-    solver : {"adagrad", "sgd"} or spec, default="adagrad"
-        The update rule. A spec such as ``AdaGrad(0.1, 5.0)`` brings its own learning rate.
+    solver : {"adagrad", "sgd", "cd", "lbfgs"} or spec, default="adagrad"
+        ``"adagrad"`` and ``"sgd"`` learn row by row; a spec of :mod:`polyfm.updates` such as
+        ``AdaGrad(0.1, 5.0)`` brings its own learning rate. ``"cd"`` is coordinate descent: column
+        by column, each step the exact minimum (for losses other than the squared one, of an upper
+        bound), no learning rate, an objective that never rises; not for ``kernel="polynomial"``.
     alpha : float, default=1.0
         Penalty of the linear term.
     beta : float or "auto", default="auto"
@@ -94,6 +97,8 @@ class FMRegressor(RegressorMixin, BaseFM):
         Standard deviation of the factors at the start, for a column whose typical value is 1.
         ``"auto"`` makes the terms of degree t start with :math:`0.005^{2/t}` standard deviations of
         the target in all.
+    block_size : int, default=8
+        How many factors of a feature ``"cd"`` learns together, 1 to 8. Fewer need more sweeps.
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new random order.
     random_state : int, RandomState or None, default=None
@@ -185,6 +190,7 @@ class FMRegressor(RegressorMixin, BaseFM):
         validation_fraction: float = 0.1,
         scoring: str | None = None,
         init_scale: float | str = "auto",
+        block_size: int = 8,
         shuffle: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -214,6 +220,7 @@ class FMRegressor(RegressorMixin, BaseFM):
         self.validation_fraction = validation_fraction
         self.scoring = scoring
         self.init_scale = init_scale
+        self.block_size = block_size
         self.shuffle = shuffle
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -295,8 +302,11 @@ class FMClassifier(ClassifierMixin, BaseFM):
         ``"inhomogeneous-anova"`` those of the degrees, relative to the lowest.
     loss : str or spec, default="logistic"
         ``"logistic"`` or ``"squared_hinge"``.
-    solver : {"adagrad", "sgd"} or spec, default="adagrad"
-        The update rule. A spec such as ``AdaGrad(0.1, 5.0)`` brings its own learning rate.
+    solver : {"adagrad", "sgd", "cd", "lbfgs"} or spec, default="adagrad"
+        ``"adagrad"`` and ``"sgd"`` learn row by row; a spec of :mod:`polyfm.updates` such as
+        ``AdaGrad(0.1, 5.0)`` brings its own learning rate. ``"cd"`` is coordinate descent: column
+        by column, each step the exact minimum (for losses other than the squared one, of an upper
+        bound), no learning rate, an objective that never rises; not for ``kernel="polynomial"``.
     alpha : float, default=1.0
         Penalty of the linear term.
     beta : float or "auto", default="auto"
@@ -332,6 +342,8 @@ class FMClassifier(ClassifierMixin, BaseFM):
         Standard deviation of the factors at the start, for a column whose typical value is 1.
         ``"auto"`` makes the terms of degree t start with :math:`0.005^{2/t}` standard deviations of
         the target in all.
+    block_size : int, default=8
+        How many factors of a feature ``"cd"`` learns together, 1 to 8. Fewer need more sweeps.
     shuffle : bool, default=True
         Whether each epoch visits the rows in a new random order.
     random_state : int, RandomState or None, default=None
@@ -424,6 +436,7 @@ class FMClassifier(ClassifierMixin, BaseFM):
         validation_fraction: float = 0.1,
         scoring: str | None = None,
         init_scale: float | str = "auto",
+        block_size: int = 8,
         shuffle: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -454,6 +467,7 @@ class FMClassifier(ClassifierMixin, BaseFM):
         self.validation_fraction = validation_fraction
         self.scoring = scoring
         self.init_scale = init_scale
+        self.block_size = block_size
         self.shuffle = shuffle
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from polyfm.kernels import contract
+from polyfm._jit import absolute, maximum
+from polyfm.kernels import columns, contract
+from polyfm.kernels.columns import row_cell, set_row_cell
 from polyfm.kernels.contract import cell, constant, set_cell
+
+_SMALL_FACTOR = 0.1
+_BEYOND_TRUST = 1e300
 
 
 class AllSubsets(NamedTuple):
@@ -73,3 +78,24 @@ def _slope(kernel, cells, before, adjoint):
 def _retreat(kernel, cells, adjoint, z):
     product = cell(cells, adjoint)
     set_cell(cells, adjoint, product + product * z)
+
+
+@columns.n_row_cells.implements(AllSubsets)
+def _n_row_cells(kernel):
+    return 1
+
+
+@columns.row_slope.implements(AllSubsets)
+def _row_slope(kernel, state, at, width, z, cells, weights):
+    product, factor = row_cell(state, at, width), z + 1.0
+    # The product without a factor near zero is not to be had from the product with it.
+    bound = maximum(_SMALL_FACTOR - absolute(factor), 0.0) * _BEYOND_TRUST
+    return product * factor / maximum(factor * factor, _SMALL_FACTOR * _SMALL_FACTOR), bound
+
+
+@columns.move_term.implements(AllSubsets)
+def _move_term(kernel, state, at, width, z, change):
+    # Where the factor is small the whole row is folded again.
+    product, factor = row_cell(state, at, width), z + 1.0
+    without = product * factor / maximum(factor * factor, _SMALL_FACTOR * _SMALL_FACTOR)
+    set_row_cell(state, at, width, product + change * without)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from polyfm.kernels import contract
+from polyfm._jit import absolute
+from polyfm.kernels import columns, contract
+from polyfm.kernels.columns import EPSILON, row_cell, set_row_cell
 from polyfm.kernels.contract import cell, constant, set_cell
 
 
@@ -92,3 +94,33 @@ def _slope(kernel, cells, before, adjoint):
 def _retreat(kernel, cells, adjoint, z):
     for t in range(kernel.degree - 1):
         set_cell(cells, adjoint + t, cell(cells, adjoint + t) + z * cell(cells, adjoint + t + 1))
+
+
+@columns.n_row_cells.implements(ANOVA)
+def _n_row_cells(kernel):
+    # The highest degree is not needed: it is a term times the next lower one of the others.
+    return kernel.degree - 1
+
+
+@columns.row_slope.implements(ANOVA)
+def _row_slope(kernel, state, at, width, z, cells, weights):
+    others, error = constant(state, 1.0), constant(state, 0.0)  # A^0 of the other terms
+    slope = cell(cells, weights)
+    bound = error
+    for t in range(1, kernel.degree):
+        everything = row_cell(state, at + t - 1, width)
+        error = absolute(everything) * EPSILON + absolute(z) * error
+        others = everything - z * others
+        weight = cell(cells, weights + t)
+        slope = slope + weight * others
+        bound = bound + absolute(weight) * error
+    return slope, bound
+
+
+@columns.move_term.implements(ANOVA)
+def _move_term(kernel, state, at, width, z, change):
+    others = constant(state, 1.0)
+    for t in range(kernel.degree - 1):
+        everything = row_cell(state, at + t, width)
+        set_row_cell(state, at + t, width, everything + change * others)
+        others = everything - z * others

@@ -8,6 +8,7 @@ import numpy as np
 
 from polyfm._jit import absolute, maximum, minimum
 from polyfm.penalties import contract
+from polyfm.penalties.block import descend
 
 
 class Box(NamedTuple):
@@ -35,3 +36,8 @@ def _prox(penalty, v, step):
 @contract.prox_quotient.implements(Box)
 def _prox_quotient(penalty, v, step, scale):
     return minimum(maximum(v / scale, -penalty.bound), penalty.bound)
+
+
+@contract.block_step.implements(Box)
+def _block_step(penalty, hessian, gradient, scales, start, change, count, stride):
+    descend(penalty, hessian, gradient, scales, start, change, count, stride)

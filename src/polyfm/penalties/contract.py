@@ -28,3 +28,15 @@ def prox_quotient(penalty: Any, v: Any, step: Any, scale: Any) -> Any:
     Adaptive rules divide each coordinate's step by a number of its own. Divisions are the dearest
     arithmetic of an epoch, so the rule leaves them to the penalty, which often divides anyway.
     """
+
+
+@generic
+def block_step(
+    penalty: Any, hessian: Any, gradient: Any, scales: Any, start: Any, change: Any, count: int,
+    stride: int,
+) -> None:  # fmt: skip
+    """Write into ``change`` the step u that minimises a quadratic and the penalty of a few scalars.
+
+    The function is gradient.u + u'Hu / 2 + sum_r scales_r penalty(start_r + u_r); row r of H starts
+    at ``hessian[r * stride]`` and may be overwritten. See :mod:`polyfm.penalties.block`.
+    """

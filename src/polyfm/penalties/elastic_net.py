@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from polyfm._jit import absolute, maximum, minimum
 from polyfm.penalties import contract
+from polyfm.penalties.block import descend
 
 
 class ElasticNet(NamedTuple):
@@ -38,3 +39,8 @@ def _prox_quotient(penalty, v, step, scale):
     threshold = step * penalty.l1
     shrunk = maximum(v - threshold, 0.0) + minimum(v + threshold, 0.0)
     return shrunk / (step * penalty.l2 + scale)
+
+
+@contract.block_step.implements(ElasticNet)
+def _block_step(penalty, hessian, gradient, scales, start, change, count, stride):
+    descend(penalty, hessian, gradient, scales, start, change, count, stride)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from polyfm.penalties import contract
+from polyfm.penalties.block import solve_ridge
 
 
 class L2(NamedTuple):
@@ -32,3 +33,8 @@ def _prox(penalty, v, step):
 @contract.prox_quotient.implements(L2)
 def _prox_quotient(penalty, v, step, scale):
     return v / (step * penalty.strength + scale)
+
+
+@contract.block_step.implements(L2)
+def _block_step(penalty, hessian, gradient, scales, start, change, count, stride):
+    solve_ridge(penalty.strength, hessian, gradient, scales, start, change, count, stride)

@@ -9,15 +9,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from polyfm.data.rows import Rows
+from polyfm.data.rows import Rows, as_rows
 from polyfm.exceptions import DivergenceError
 from polyfm.models._score import Parameters
 from polyfm.models.factorized import Factorized, aligned_zeros
 from polyfm.models.layout import Layout
 from polyfm.solvers._best import BestWeights
 from polyfm.solvers._epoch import Penalties, Switches
+from polyfm.solvers._start import start_block
+from polyfm.updates import contract as updates
 
 if TYPE_CHECKING:
     from polyfm.solvers.training import Training
@@ -38,6 +41,8 @@ class Settings:
     """(k,): standard deviation of each basis at the start, for a column of ones."""
     seed: int
     n_jobs: int = 1
+    block_size: int = 8
+    """Factors of a feature that coordinate descent learns together."""
     linear_strengths: NDArray[np.float64] | None = None
     """(d,): what the penalty of each column's linear weight is multiplied by; None for ones."""
     factor_strengths: NDArray[np.float64] | None = None
@@ -130,6 +135,45 @@ class Learner(ABC):
                     f"training diverged in epoch {self.n_epochs + 1}: {name} parameters are no "
                     f"longer finite. {self.advice()}"
                 )
+
+
+def new_model(
+    layout: Layout, settings: Settings, rule: Any, blocks: dict[str, NDArray[Any]], n_features: int
+) -> Factorized:
+    """Return a model whose features have not started: the bias is 0, weights are 1 or signs.
+
+    Parameters
+    ----------
+    rule : NamedTuple
+        The update rule that says how many planes there are and how they start.
+    blocks : dict
+        The large blocks, "linear" and "table".
+    """
+    n_planes, dtype = updates.n_planes(rule), blocks["table"].dtype
+    m, k = layout.degrees.shape
+    penalties = settings.penalties
+    parameters = Parameters(
+        bias=np.zeros((n_planes, 1), dtype),
+        weights=np.zeros((n_planes, k), dtype),
+        theta=np.zeros((n_planes, m), dtype),
+        degrees=layout.degrees.astype(dtype),
+        **blocks,
+    )
+    signs = np.where(np.arange(k) % 2, -1.0, 1.0) if settings.switches.weights else np.ones(k)
+    start_block(rule, penalties.bias, parameters.bias, np.zeros(1))
+    start_block(rule, penalties.weights, parameters.weights, signs)
+    start_block(rule, penalties.theta, parameters.theta, np.ones(m))
+    return Factorized(layout.kernel, layout.columns, parameters, layout.n_dummies)
+
+
+def start_bias(model: Factorized, rule: Any, penalty: Any, start: float) -> None:
+    """Start the bias so that a row without non-zeros is predicted as ``start``.
+
+    Kernels and dummy features may predict something of an empty row themselves.
+    """
+    empty = sp.csr_matrix((1, model.n_features), dtype=model.parameters.table.dtype)
+    own = float(model.scores(as_rows(empty))[0])
+    start_block(rule, penalty, model.parameters.bias, np.array([start - own]))
 
 
 def allocate(

@@ -8,19 +8,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from polyfm.data.rows import Rows, as_rows, read_only
+from polyfm.data.rows import Rows, read_only
 from polyfm.exceptions import DivergenceError
 from polyfm.models._score import Parameters
-from polyfm.models.factorized import Factorized
+from polyfm.models.factorized import aligned_zeros
 from polyfm.models.layout import Layout
 from polyfm.solvers._columns import count_visits, distinct, measure_units, renew_visits
 from polyfm.solvers._epoch import learn_rows
 from polyfm.solvers._random import random_order
 from polyfm.solvers._shared_epoch import learn_shared_rows
-from polyfm.solvers._start import start_block, start_features
+from polyfm.solvers._start import start_features
 from polyfm.solvers._threads import (
     LARGE_BLOCKS,
     SMALL_BLOCKS,
@@ -30,7 +29,7 @@ from polyfm.solvers._threads import (
     own_small_blocks,
     room_for_hot_rows,
 )
-from polyfm.solvers.learner import Learner, Report, Settings, allocate
+from polyfm.solvers.learner import Learner, Report, Settings, allocate, new_model, start_bias
 from polyfm.updates import contract as updates
 
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ _SECONDS_PER_SLICE = 0.15
 _FIRST_SLICE = 2048
 _WORTH_A_THREAD = 10_000
 """Columns or non-zeros that are worth starting a thread for."""
+_WITH_STRENGTHS = 4
+"""Numbers behind the planes of a linear record: visits, unit, two strengths of penalties."""
 
 
 class _Work(NamedTuple):
@@ -78,33 +79,19 @@ class StochasticLearner(Learner):
         dtype: DTypeLike,
     ) -> StochasticLearner:
         """Allocate a model and start everything but the rows of its features."""
-        rule, penalties = settings.rule, settings.penalties
+        rule = settings.rule
         n_planes = updates.n_planes(rule)
-        m, k = layout.degrees.shape
         shapes = {
             "linear": (n_features, n_planes + 1 + units),
-            "table": (n_features + layout.n_dummies, n_planes, k),
+            "table": (n_features + layout.n_dummies, n_planes, layout.rank),
         }
         roomy = allocate(shapes, dtype, layout.n_dummies + room_for_hot_rows(settings.n_jobs))
-        parameters = Parameters(
-            bias=np.zeros((n_planes, 1), dtype),
-            weights=np.zeros((n_planes, k), dtype),
-            theta=np.zeros((n_planes, m), dtype),
-            degrees=layout.degrees.astype(dtype),
-            **{name: block[: shapes[name][0]] for name, block in roomy.items()},
-        )
-        signs = np.where(np.arange(k) % 2, -1.0, 1.0) if settings.switches.weights else np.ones(k)
-        start_block(rule, penalties.bias, parameters.bias, np.zeros(1))
-        start_block(rule, penalties.weights, parameters.weights, signs)
-        start_block(rule, penalties.theta, parameters.theta, np.ones(m))
-        model = Factorized(layout.kernel, layout.columns, parameters, layout.n_dummies)
-        learner = cls(model, settings)
+        blocks = {name: block[: shapes[name][0]] for name, block in roomy.items()}
+        learner = cls(new_model(layout, settings, rule, blocks, n_features), settings)
         learner._roomy = roomy
         learner._start(np.arange(n_features, n_features + layout.n_dummies))
         if start is not None:
-            # Kernels and dummy features may predict something of an empty row themselves.
-            own = float(model.scores(as_rows(sp.csr_matrix((1, n_features), dtype=dtype)))[0])
-            start_block(rule, penalties.bias, parameters.bias, np.array([start - own]))
+            start_bias(learner.model, rule, settings.penalties.bias, start)
         return learner
 
     def set_rows(self, rows: Rows) -> None:
@@ -119,6 +106,24 @@ class StochasticLearner(Learner):
         """Add ``rows`` to the objective, and start the features that are new in them."""
         self.n_rows += rows.n_rows
         self._meet(rows, forget=False)
+
+    def renewed(self, settings: Settings) -> StochasticLearner:
+        """Return a learner of the same model that goes on with other settings but its own seed."""
+        learner = super().renewed(settings)
+        if _differ(settings):
+            learner._make_room_for_strengths()
+        return learner
+
+    def _make_room_for_strengths(self) -> None:
+        p, n_planes = self.model.parameters, self.n_planes
+        n_kept, n_wanted = p.linear.shape[1], n_planes + _WITH_STRENGTHS
+        if n_kept == n_wanted:
+            return
+        linear = aligned_zeros((len(p.linear), n_wanted), p.linear.dtype)
+        linear[:, :n_kept] = p.linear
+        # Columns that have been met without a unit had values of 1.
+        linear[:, n_kept:] = p.linear[:, n_planes, np.newaxis] > 0
+        self.model = replace(self.model, parameters=p._replace(linear=linear))
 
     def __getstate__(self) -> dict[str, Any]:
         # The threads' rows belong to a run, not to the model.
@@ -290,16 +295,25 @@ class StochasticLearner(Learner):
         if forget:
             # Counted as integers: adding ones in single precision ends at 2**24.
             counts = self._count(rows)
+            self._set_strengths(slice(None))
             new = np.flatnonzero((counts > 0) & (visits == 0))
             renew_visits(counts, linear, n_planes)
         else:
             features = distinct(rows, self._mark)
+            self._set_strengths(features)
             new = features[visits[features] == 0]
             count_visits(rows, visits)
         if new.size and linear.shape[1] > n_planes + 1:
             # Takes time and room for all columns, which a stream that meets none should not pay.
             measure_units(rows, linear, n_planes + 1, new)
         self._start(new)
+
+    def _set_strengths(self, features: NDArray[np.int64] | slice) -> None:
+        """Write into the records of some features what their penalties are multiplied by."""
+        linear, s, first = self.model.parameters.linear, self.settings, self.n_planes + 2
+        if linear.shape[1] > first:
+            for place, strengths in enumerate((s.linear_strengths, s.factor_strengths)):
+                linear[features, first + place] = 1.0 if strengths is None else strengths[features]
 
     def _count(self, rows: Rows) -> NDArray[Any]:
         """Return the number of rows that each column is in."""
@@ -346,3 +360,8 @@ class StochasticLearner(Learner):
             f"The learning rate is {rate:.6g}: lower learning_rate, "
             "or scale columns with large values (for example with MaxAbsScaler)."
         )
+
+
+def _differ(settings: Settings) -> bool:
+    """Say whether columns have penalties of their own."""
+    return settings.linear_strengths is not None or settings.factor_strengths is not None

@@ -1,0 +1,51 @@
+"""What coordinate descent asks of a kernel besides the contract of rows.
+
+A kernel that is affine in each term :math:`z_j = p_j x_j` can keep, for each row of the data, a few
+cells that cover *all* terms of the row, and read off them the derivative by any one term: a step of
+one coordinate then costs what that column holds, not what its rows hold. Taking a term out of the
+cells again can lose digits where that term dwarfs the others, so each slope comes with a bound on
+its rounding error; the solver walks the row where the bound is too large.
+
+A kernel takes part by one implementation of each generic function of this file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyfm._jit import generic, jit, load, store
+
+EPSILON = 2.0**-52
+
+
+@jit
+def row_cell(state, place, width):
+    """Read ``width`` lanes of a cell of the rows' state."""
+    return load(state, place * width, width)
+
+
+@jit
+def set_row_cell(state, place, width, number):
+    """Write ``width`` lanes of a cell of the rows' state."""
+    store(state, place * width, width, number)
+
+
+@generic
+def n_row_cells(kernel: Any) -> int:
+    """Return how many cells of state each row keeps for the columns' steps."""
+
+
+@generic
+def row_slope(
+    kernel: Any, state: Any, at: int, width: int, z: Any, cells: Any, weights: int
+) -> Any:
+    """Return d value / d z and a bound on its rounding error.
+
+    ``state`` holds the cells of the row from place ``at`` on, all terms taken in; ``z`` is the
+    term in question; ``weights`` is the place of the degree weights in ``cells``.
+    """
+
+
+@generic
+def move_term(kernel: Any, state: Any, at: int, width: int, z: Any, change: Any) -> None:
+    """Bring the cells of a row up to date when its term ``z`` becomes ``z + change``."""

@@ -1,0 +1,254 @@
+"""The sweeps of coordinate descent over one set of rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from polyfm._jit import LANES
+from polyfm.data.rows import Rows, read_only
+from polyfm.kernels import columns as column_kernels
+from polyfm.kernels import contract as kernels
+from polyfm.models._score import Parameters, load_degree_weights
+from polyfm.models.factorized import Factorized, aligned_zeros
+from polyfm.penalties import L2, ElasticNet
+from polyfm.penalties import contract as penalties
+from polyfm.solvers import _sweep
+from polyfm.solvers._sweep import Block, Columns, Room
+from polyfm.solvers.learner import Report, Settings
+
+_SECONDS_PER_SLICE = 0.15
+_FIRST_SLICE = 200_000
+"""Non-zeros of the first call of compiled code; later ones are cut by the time they take."""
+
+Sweep = Callable[[int, int], None]
+"""Learns the columns from a first one to before a last one."""
+
+
+class Descent:
+    """The rows by columns, what is kept of each row, and the passes over them.
+
+    Parameters
+    ----------
+    model : Factorized
+        Changed in place, after each sweep.
+    settings : Settings
+    rows : Rows
+    """
+
+    def __init__(self, model: Factorized, settings: Settings, rows: Rows) -> None:
+        self.model, self.settings, self.rows = model, settings, rows
+        self.work = _in_double(model)
+        self.columns = _columns_of(rows, model.n_features)
+        self.margins = _margins(self.work, rows)
+        self.blocks = _blocks(self.work, settings.block_size)
+        self.room = self._room()
+        d, n_dummies = model.n_features, model.n_dummies
+        self._linear_strengths = _or_ones(settings.linear_strengths, d, 0)
+        self._factor_strengths = _or_ones(settings.factor_strengths, d, n_dummies)
+        self._slice = float(_FIRST_SLICE)
+
+    def sweep(self, report: Report | None) -> tuple[float, float]:
+        """Go once over all parameters; return the mean loss and the mean objective after it."""
+        switches, p = self.settings.switches, self.work.parameters
+        passes: list[tuple[Sweep, int]] = []
+        if switches.linear:
+            passes.append((self._linear_pass, self.model.n_features))
+        passes += [(self._factor_pass(*part), len(p.table)) for part in self.blocks]
+        if switches.bias:
+            p.bias[0, 0] += self._step(L2(0.0), 0.0, p.bias[0, 0], np.empty(0))
+        for number, (run, n_columns) in enumerate(passes):
+            self._in_slices(run, n_columns, report, number, len(passes))
+        if switches.weights:
+            self._learn_weights()
+        for t in range(switches.theta_from, p.theta.shape[1]):
+            self._learn_theta(t)
+        _copy(p, self.model.parameters)
+        return self._loss_and_objective()
+
+    def _linear_pass(self, first: int, last: int) -> None:
+        s = self.settings
+        _sweep.sweep_linear(
+            s.loss, s.penalties.linear, first, last, self.columns, self.work.parameters.linear,
+            self._linear_strengths, self.margins, self.room.small,
+        )  # fmt: skip
+
+    def _factor_pass(self, kernel: Any, block: Block) -> Sweep:
+        s, p, plan = self.settings, self.work.parameters, self.work.plan
+
+        def run(first: int, last: int) -> None:
+            if first == 0:
+                self._load_degree_weights()
+                _sweep.fold_rows(kernel, p.table, block, self.rows, plan, self.room, block.count)
+            _sweep.sweep_factors(
+                kernel, s.loss, s.penalties.factors, block, first, last, self.columns, self.rows,
+                plan, p, self._factor_strengths, self.margins, self.room, block.count,
+            )  # fmt: skip
+
+        return run
+
+    def _in_slices(
+        self, run: Sweep, n_columns: int, report: Report | None, number: int, n_passes: int
+    ) -> None:
+        """Run a pass in calls short enough for Ctrl-C."""
+        ends = self.columns.indptr
+        done = 0
+        while done < n_columns:
+            first = min(done, len(ends) - 1)
+            last = int(np.searchsorted(ends, ends[first] + self._slice))
+            # Columns of dummy features hold all rows: one call for all of them.
+            last = n_columns if last >= len(ends) - 1 else max(last, done + 1)
+            started = time.perf_counter()
+            run(done, last)
+            seconds = max(time.perf_counter() - started, 1e-6)
+            self._slice = np.clip(self._slice * _SECONDS_PER_SLICE / seconds, 1e4, 4 * self._slice)
+            done = last
+            if report is not None:
+                report(number * n_columns + done, n_passes * n_columns)
+
+    def _learn_weights(self) -> None:
+        r"""Minimise over the weight of each basis, of penalty :math:`|\lambda_s| \Omega(p_s)`.
+
+        In :math:`\lambda_s \Omega(p_s)` this is a lasso; the soft threshold is the same in
+        :math:`\lambda_s`. A basis whose weight becomes 0 is gone: its factors become 0, too.
+        """
+        p, plan = self.work.parameters, self.work.plan
+        values = np.empty(self.rows.n_rows * LANES)
+        for kernel, block in self.blocks:
+            self._load_degree_weights()
+            _sweep.kernel_values(kernel, block, self.rows, plan, p.table, self.room, values)
+            for r in range(block.count):
+                s = block.column + r
+                threshold = ElasticNet(self._penalty_of_basis(s), 0.0)
+                start = p.weights[0, s]
+                change = self._step(threshold, 1.0, start, values[r:])
+                p.weights[0, s] = start + change
+                if p.weights[0, s] == 0.0:
+                    p.table[:, 0, s] = 0.0
+
+    def _penalty_of_basis(self, s: int) -> float:
+        values = penalties.value(
+            self.settings.penalties.factors, self.work.parameters.table[:, 0, s]
+        )
+        return float(np.sum(self._factor_strengths * values))
+
+    def _learn_theta(self, t: int) -> None:
+        p, plan = self.work.parameters, self.work.plan
+        values = np.zeros(self.rows.n_rows)
+        for kernel, block in self.blocks:
+            _sweep.add_degree_values(kernel, block, self.rows, plan, p, self.room, t, values)
+        penalty = self.settings.penalties.theta
+        p.theta[0, t] += self._step(penalty, 1.0, p.theta[0, t], values, 1)
+
+    def _step(
+        self,
+        penalty: Any,
+        strength: float,
+        start: float,
+        values: NDArray[Any],
+        stride: int = LANES,
+    ) -> float:
+        """Minimise over the parameter whose derivatives are ``values``; return its change."""
+        return float(
+            _sweep.step_dense(
+                self.settings.loss, penalty, strength, start, values, stride, self.margins,
+                self.room.small,
+            )
+        )  # fmt: skip
+
+    def _load_degree_weights(self) -> None:
+        chunks = np.array([(0, b.column, b.count) for _, b in self.blocks], np.int64).reshape(-1, 3)
+        load_degree_weights(self.work.parameters, chunks, self.room.cells)
+
+    def _loss_and_objective(self) -> tuple[float, float]:
+        s, p = self.settings, self.work.parameters
+        loss = float(_sweep.total_loss(s.loss, self.margins))
+        linear = self._linear_strengths @ penalties.value(s.penalties.linear, p.linear[:, 0])
+        of_bases = [
+            abs(float(p.weights[0, basis])) * self._penalty_of_basis(basis)
+            for basis in range(self.work.rank)
+        ]
+        theta = p.theta[0, s.switches.theta_from :]
+        total = (
+            loss + linear + sum(of_bases) + float(penalties.value(s.penalties.theta, theta).sum())
+        )
+        n = self.rows.n_rows
+        return loss / n, float(total) / n
+
+    def _room(self) -> Room:
+        m, n = self.work.parameters.theta.shape[1], self.rows.n_rows
+        n_cells = max((column_kernels.n_row_cells(kernel) for kernel, _ in self.blocks), default=0)
+        width = max((block.count for _, block in self.blocks), default=0)
+        longest = n if self.work.n_dummies else int(np.diff(self.columns.indptr).max(initial=0))
+        n_folding = max((kernels.n_cells(kernel) for kernel, _ in self.blocks), default=0)
+        return Room(
+            cells=aligned_zeros(((len(self.blocks) * m + n_folding) * LANES,), np.float64),
+            # A full load of the last row's lanes may read beyond them.
+            state=aligned_zeros((n * n_cells * width + LANES,), np.float64),
+            slopes=aligned_zeros((longest * LANES,), np.float64),
+            is_hard=np.zeros(longest, dtype=np.bool_),
+            small=aligned_zeros((_sweep.SMALL_ROOM,), np.float64),
+        )
+
+
+def _in_double(model: Factorized) -> Factorized:
+    """Return the model itself if it is of double precision, else a copy that is."""
+    if model.parameters.table.dtype == np.float64:
+        return model
+    blocks = []
+    for block in model.parameters:
+        copy = aligned_zeros(block.shape, np.float64)
+        copy[...] = block
+        blocks.append(copy)
+    return replace(model, parameters=Parameters(*blocks))
+
+
+def _copy(source: Parameters, target: Parameters) -> None:
+    for block, out in zip(source, target, strict=True):
+        if out is not block:
+            out[...] = block
+
+
+def _columns_of(rows: Rows, n_features: int) -> Columns:
+    matrix = sp.csr_matrix(
+        (rows.values, rows.indices, rows.indptr), shape=(len(rows.indptr) - 1, n_features)
+    )
+    by_column = (matrix if rows.n_rows == matrix.shape[0] else matrix[rows.numbers]).tocsc()
+    return Columns(
+        by_column.indptr.astype(np.int64),
+        by_column.indices.astype(rows.numbers.dtype, copy=False),
+        by_column.data,
+    )
+
+
+def _margins(work: Factorized, rows: Rows) -> NDArray[np.float64]:
+    """Return prediction, target and weight of each row, next to each other."""
+    margins = np.zeros((rows.n_rows, _sweep.MARGIN_COLUMNS))
+    scored = rows._replace(values=read_only(rows.values.astype(np.float64, copy=False)))
+    margins[:, _sweep.SCORE] = work.scores(scored)
+    margins[:, _sweep.TARGET] = rows.target[rows.numbers]
+    margins[:, _sweep.WEIGHT] = rows.weight[rows.numbers]
+    return margins.ravel()
+
+
+def _blocks(work: Factorized, size: int) -> list[tuple[Any, Block]]:
+    """Cut the bases of each degree into blocks; return each with its kernel."""
+    m = work.parameters.theta.shape[1]
+    blocks: list[tuple[Any, Block]] = []
+    for degree, columns in work.columns.items():
+        kernel = kernels.at_degree(work.kernel, degree) if degree else work.kernel
+        for first in range(columns.start, columns.stop, size):
+            count = min(size, columns.stop - first)
+            blocks.append((kernel, Block(first, count, len(blocks) * m)))
+    return blocks
+
+
+def _or_ones(strengths: NDArray[np.float64] | None, d: int, n_more: int) -> NDArray[np.float64]:
+    given = np.ones(d) if strengths is None else strengths
+    return np.concatenate([given, np.ones(n_more)])

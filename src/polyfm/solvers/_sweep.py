@@ -1,0 +1,329 @@
+"""The compiled heart of coordinate descent: passes over the columns of the data.
+
+The objective is a sum of losses, convex in the prediction with a curvature of at most c, plus
+penalties. The prediction is affine in any few factors of one feature, so the sum of
+:math:`\\ell(f_i) + \\ell'(f_i) \\langle g_i, u \\rangle + \\frac{c}{2} \\langle g_i, u \\rangle^2`
+is an upper bound that touches it at u = 0, and equals it for the squared loss. Its minimum, with
+the penalty, is one small linear system for each feature.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfm._jit import (
+    LANES,
+    absolute,
+    broadcast,
+    horizontal_sum,
+    jit,
+    load,
+    maximum,
+    minimum,
+    prefetch,
+    store,
+)
+from polyfm.kernels import columns as column_kernels
+from polyfm.kernels import contract as kernels
+from polyfm.losses import contract as losses
+from polyfm.penalties import contract as penalties
+
+SCORE, TARGET, WEIGHT = 0, 1, 2
+"""Columns of the margins."""
+MARGIN_COLUMNS = 4
+_AHEAD = 8
+_GRADIENT = LANES * LANES
+_SCALES, _START, _CHANGE = _GRADIENT + LANES, _GRADIENT + 2 * LANES, _GRADIENT + 3 * LANES
+SMALL_ROOM = _GRADIENT + 4 * LANES
+_TRUST = 1e-10
+_NEGLIGIBLE = 1e-13
+
+
+class Columns(NamedTuple):
+    """The rows' matrix by columns; rows are numbered as the solver's, from 0."""
+
+    indptr: NDArray[Any]
+    rows: NDArray[Any]
+    values: NDArray[Any]
+
+
+class Block(NamedTuple):
+    """Some bases that are learnt together."""
+
+    column: int
+    """First column of the table."""
+    count: int
+    """Number of bases, at most eight."""
+    theta: int
+    """Place of the degree weights among the cells."""
+
+
+class Room(NamedTuple):
+    """Arrays to work in, of double precision."""
+
+    cells: NDArray[Any]
+    """Degree weights of every block, then cells for folding one row."""
+    state: NDArray[Any]
+    """What the kernel keeps of each row for the present block."""
+    slopes: NDArray[Any]
+    """(longest column, LANES): derivatives of the rows' predictions."""
+    is_hard: NDArray[Any]
+    """(longest column,): rows whose slope could not be read off their state."""
+    small: NDArray[Any]
+    """(SMALL_ROOM,): Hessian, gradient, scales, start and change of a block."""
+
+
+@jit
+def fold_rows(kernel, table, block, rows, plan, room, width):
+    """Write the state of every row for the bases of a block."""
+    for i in range(rows.numbers.size):
+        _keep_state(
+            kernel, room, i, width, _fold_row(kernel, table, block, rows, plan, room, i, -1)
+        )
+
+
+@jit
+def _keep_state(kernel, room, i, width, last):
+    n_cells = column_kernels.n_row_cells(kernel)
+    for t in range(n_cells):
+        number = kernels.cell(room.cells, last + t)
+        column_kernels.set_row_cell(room.state, i * n_cells + t, width, number)
+
+
+@jit
+def _fold_row(kernel, table, block, rows, plan, room, i, left_out):
+    """Fold one row, but for one row of the table; return the place of the last cells."""
+    rank, at = table.shape[2], room.cells.size // LANES - kernels.n_cells(kernel)
+    kernels.start(kernel, room.cells, at)
+    for j in range(plan.first_dummy, plan.first_dummy + plan.n_dummies):
+        if j != left_out:
+            z = load(table, j * rank + block.column, block.count)
+            kernels.absorb(kernel, room.cells, at, at, z)
+    row = rows.numbers[i]
+    for t in range(rows.indptr[row], rows.indptr[row + 1]):
+        j = rows.indices[t]
+        if j != left_out:
+            z = load(table, j * rank + block.column, block.count) * float(rows.values[t])
+            kernels.absorb(kernel, room.cells, at, at, z)
+    return at
+
+
+@jit
+def sweep_factors(
+    kernel, loss, penalty, block, first, last, columns, rows, plan, parameters, strengths,
+    margins, room, width,
+):  # fmt: skip
+    """Minimise over the factors of the block's bases, one row of the table after the other."""
+    table = parameters.table
+    weights = load(parameters.weights, block.column, block.count)
+    for r in range(LANES):
+        room.small[_SCALES + r] = 0.0
+    for j in range(first, last):
+        begin, n = _extent(columns, plan, margins, j)
+        if n == 0:
+            continue
+        place = j * table.shape[2] + block.column
+        p = load(table, place, block.count)
+        n_hard = _collect(
+            kernel, loss, block, columns, rows, plan, table, weights, p, j, begin, n, margins,
+            room, width,
+        )  # fmt: skip
+        store(room.small, _START, LANES, p)
+        for r in range(block.count):
+            room.small[_SCALES + r] = strengths[j] * abs(parameters.weights[0, block.column + r])
+        _solve(penalty, room.small, block.count)
+        change = load(room.small, _CHANGE, LANES)
+        store(table, place, block.count, p + change)
+        _spread(
+            kernel, block, columns, rows, plan, table, p, change, j, begin, n, margins, room, width,
+            n_hard,
+        )  # fmt: skip
+
+
+@jit
+def _extent(columns, plan, margins, j):
+    """Return where a column's entries begin and how many there are; a dummy is in every row."""
+    if j >= plan.first_dummy:
+        return -1, margins.size // MARGIN_COLUMNS
+    return columns.indptr[j], columns.indptr[j + 1] - columns.indptr[j]
+
+
+@jit
+def _entry(columns, begin, t):
+    """Return the row and the value of a column's t-th entry."""
+    if begin < 0:
+        return t, 1.0
+    return np.int64(columns.rows[begin + t]), np.float64(columns.values[begin + t])
+
+
+@jit
+def _collect(
+    kernel, loss, block, columns, rows, plan, table, weights, p, j, begin, n, margins, room, width
+):
+    """Sum up gradient and Hessian over a column; return the number of rows that had to be folded.
+
+    Leaves the derivatives of the rows' predictions in ``room.slopes``.
+    """
+    n_cells, curvature = column_kernels.n_row_cells(kernel), losses.curvature(loss)
+    gradient = broadcast(room.small, 0.0)
+    for r in range(block.count):
+        store(room.small, r * LANES, LANES, gradient)
+    n_hard = 0
+    for t in range(n):
+        i, x = _entry(columns, begin, t)
+        if t + _AHEAD < n:
+            _prefetch(columns, begin, t + _AHEAD, n_cells * width, margins, room)
+        z = p * x
+        slope, bound = column_kernels.row_slope(
+            kernel, room.state, i * n_cells, width, z, room.cells, block.theta
+        )
+        is_hard = _is_hard(slope, bound, z)
+        if is_hard:
+            at = _fold_row(kernel, table, block, rows, plan, room, i, j)
+            slope, bound = column_kernels.row_slope(
+                kernel, room.cells, at, LANES, z * 0.0, room.cells, block.theta
+            )
+            n_hard += 1
+        room.is_hard[t] = is_hard
+        g = slope * weights * x
+        store(room.slopes, t * LANES, LANES, g)
+        at = i * MARGIN_COLUMNS
+        gradient = gradient + g * _pull(loss, margins, at)
+        bend = margins[at + WEIGHT] * curvature
+        for r in range(block.count):
+            scale = room.slopes[t * LANES + r] * bend
+            store(room.small, r * LANES, LANES, load(room.small, r * LANES, LANES) + g * scale)
+    store(room.small, _GRADIENT, LANES, gradient)
+    return n_hard
+
+
+@jit
+def _is_hard(slope, bound, z):
+    """Say whether a lane's rounding error is large beside its slope, and large at all."""
+    excess = minimum(bound - absolute(slope) * _TRUST, bound * (absolute(z) + 1.0) - _NEGLIGIBLE)
+    return horizontal_sum(maximum(excess, 0.0)) > 0.0
+
+
+@jit
+def _prefetch(columns, begin, t, row_size, margins, room):
+    i, _ = _entry(columns, begin, t)
+    prefetch(margins, i * MARGIN_COLUMNS)
+    prefetch(room.state, i * row_size)
+
+
+@jit
+def _solve(penalty, small, count):
+    penalties.block_step(
+        penalty, small[:_GRADIENT], small[_GRADIENT:_SCALES], small[_SCALES:_START],
+        small[_START:_CHANGE], small[_CHANGE:], count, LANES,
+    )  # fmt: skip
+
+
+@jit
+def _spread(
+    kernel, block, columns, rows, plan, table, p, change, j, begin, n, margins, room, width, n_hard
+):
+    """Bring predictions and states up to date after a row of the table has changed."""
+    n_cells = column_kernels.n_row_cells(kernel)
+    for t in range(n):
+        i, x = _entry(columns, begin, t)
+        margins[i * MARGIN_COLUMNS + SCORE] += horizontal_sum(
+            load(room.slopes, t * LANES, LANES) * change
+        )
+        if n_hard > 0 and room.is_hard[t]:
+            last = _fold_row(kernel, table, block, rows, plan, room, i, -1)
+            _keep_state(kernel, room, i, width, last)
+        else:
+            column_kernels.move_term(kernel, room.state, i * n_cells, width, p * x, change * x)
+
+
+@jit
+def sweep_linear(loss, penalty, first, last, columns, linear, strengths, margins, small):
+    """Minimise over the linear weights, one after the other."""
+    curvature = losses.curvature(loss)
+    for j in range(first, last):
+        gradient, hessian = 0.0, 0.0
+        for t in range(columns.indptr[j], columns.indptr[j + 1]):
+            at, x = columns.rows[t] * MARGIN_COLUMNS, np.float64(columns.values[t])
+            weight = margins[at + WEIGHT]
+            gradient += (
+                weight * x * losses.gradient(loss, margins[at + TARGET], margins[at + SCORE])
+            )
+            hessian += weight * x * x
+        if hessian == 0.0:
+            continue
+        change = _scalar_step(
+            penalty, gradient, curvature * hessian, strengths[j], linear[j, 0], small
+        )
+        linear[j, 0] += change
+        for t in range(columns.indptr[j], columns.indptr[j + 1]):
+            at = columns.rows[t] * MARGIN_COLUMNS
+            margins[at + SCORE] += change * np.float64(columns.values[t])
+
+
+@jit
+def step_dense(loss, penalty, strength, start, values, stride, margins, small):
+    """Minimise over one parameter that every row's prediction is linear in; return its change.
+
+    The derivative of row i is ``values[i * stride]``, or 1 where ``values`` is empty.
+    """
+    gradient, hessian = 0.0, 0.0
+    n = margins.size // MARGIN_COLUMNS
+    for i in range(n):
+        g = values[i * stride] if values.size else 1.0
+        at = i * MARGIN_COLUMNS
+        gradient += g * _pull(loss, margins, at)
+        hessian += g * g * margins[at + WEIGHT]
+    if hessian == 0.0:
+        return 0.0
+    hessian *= losses.curvature(loss)
+    change = _scalar_step(penalty, gradient, hessian, strength, start, small)
+    for i in range(n):
+        margins[i * MARGIN_COLUMNS + SCORE] += change * (values[i * stride] if values.size else 1.0)
+    return change
+
+
+@jit
+def _scalar_step(penalty, gradient, hessian, strength, start, small):
+    small[0], small[_GRADIENT], small[_SCALES], small[_START] = hessian, gradient, strength, start
+    _solve(penalty, small, 1)
+    return small[_CHANGE]
+
+
+@jit
+def kernel_values(kernel, block, rows, plan, table, room, out):
+    """Write the kernel's value of every row and basis of a block into ``out``, LANES a row."""
+    for i in range(rows.numbers.size):
+        last = _fold_row(kernel, table, block, rows, plan, room, i, -1)
+        store(out, i * LANES, LANES, kernels.value(kernel, room.cells, last, block.theta))
+
+
+@jit
+def add_degree_values(kernel, block, rows, plan, parameters, room, t, out):
+    """Add to ``out`` what the weight of degree t + 1 is multiplied by in every row."""
+    taking_part = load(
+        parameters.degrees, t * parameters.degrees.shape[1] + block.column, block.count
+    )
+    scale = load(parameters.weights, block.column, block.count) * taking_part
+    for i in range(rows.numbers.size):
+        last = _fold_row(kernel, parameters.table, block, rows, plan, room, i, -1)
+        out[i] += horizontal_sum(kernels.degree_value(kernel, room.cells, last, t) * scale)
+
+
+@jit
+def total_loss(loss, margins):
+    """Return the weighted sum of losses."""
+    total = 0.0
+    for at in range(0, margins.size, MARGIN_COLUMNS):
+        value = losses.value(loss, margins[at + TARGET], margins[at + SCORE])
+        total += margins[at + WEIGHT] * value
+    return total
+
+
+@jit
+def _pull(loss, margins, at):
+    """Return the weighted derivative of a row's loss by its prediction."""
+    return margins[at + WEIGHT] * losses.gradient(loss, margins[at + TARGET], margins[at + SCORE])
