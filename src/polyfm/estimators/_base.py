@@ -163,7 +163,7 @@ class BaseFM(BaseEstimator):
         self._layout, self._structure, self._loss = layout, _parts.structure_of(self), loss
         self._n_terms = rows.mean_terms
         settings = self._settings(loss, rows.n_rows, seed)
-        learner = _parts.find_learner(self)
+        learner = self._find_learner()
         self._learners = [
             learner.create(
                 layout,
@@ -176,6 +176,15 @@ class BaseFM(BaseEstimator):
             for k in range(targets.shape[1])
         ]
         self.history_: dict[str, list[float]] = {}
+
+    @property
+    def _solver(self) -> Any:
+        """The solver by name or spec, as the parameters stand."""
+        return self.solver
+
+    def _find_learner(self) -> type[Learner]:
+        """Return the class of learner that the parameters ask for."""
+        return _parts.find_learner(self)
 
     def _settings(self, loss: Any, n_rows: int, seed: int) -> Settings:
         return _parts.find_settings(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
+from polyfm.losses.averages import weighted_mean
 from polyfm.losses.evaluate import mean_loss
 from polyfm.solvers.training import Validation
 
@@ -46,8 +47,8 @@ class Labelled(NamedTuple):
 
     @property
     def mean_terms(self) -> float:
-        """Mean number of non-zeros of the rows that are meant."""
-        return float(self._chosen(np.diff(self.matrix.indptr)).mean())
+        """Mean number of non-zeros of the rows that are meant, as their weights count them."""
+        return weighted_mean(self._chosen(np.diff(self.matrix.indptr)), self.weight)
 
     def _chosen(self, of_all: NDArray[Any]) -> NDArray[Any]:
         return of_all if len(of_all) == len(self.numbers) else of_all[self.numbers]
