@@ -21,6 +21,7 @@ from polyfm.persistence.container import TENSOR_TYPES, ModelFileError
 from polyfm.persistence.frozen import FrozenLearner
 from polyfm.solvers._epoch import Penalties, Switches
 from polyfm.solvers.learner import Settings
+from polyfm.solvers.quasi_newton import QuasiNewtonLearner
 from polyfm.solvers.stochastic import StochasticLearner
 
 _SPEC_PACKAGES = ("kernels", "losses", "penalties", "updates")
@@ -31,7 +32,7 @@ def _records() -> dict[str, type]:
     """The classes whose objects a model file may hold, by name."""
     classes: list[type] = [
         *(Factorized, Parameters, Layout, Penalties, Switches, Settings, TargetScale),
-        *(StochasticLearner, FrozenLearner),
+        *(StochasticLearner, QuasiNewtonLearner, FrozenLearner),
     ]
     for package in _SPEC_PACKAGES:
         module = importlib.import_module(f"polyfm.{package}")

@@ -13,8 +13,7 @@ from polyfm.models.factorized import Factorized
 from polyfm.models.layout import Layout
 from polyfm.persistence.container import ModelFileError
 from polyfm.persistence.frozen import FrozenLearner
-from polyfm.solvers.stochastic import StochasticLearner
-from polyfm.updates import contract as updates
+from polyfm.solvers.learner import Learner
 
 
 def check_consistent(model: Any) -> None:
@@ -30,12 +29,12 @@ def check_consistent(model: Any) -> None:
         _check_learner(learner, model._layout, int(model.n_features_in_))
 
 
-def _check_learner(learner: StochasticLearner, layout: Layout, n_features: int) -> None:
+def _check_learner(learner: Learner, layout: Layout, n_features: int) -> None:
     factorized: Factorized = learner.model
     if layout.n_dummies < 0 or learner.n_rows < 1 or learner.n_visits < 0:
         raise ModelFileError("the file holds a negative number of rows.")
     m, k = layout.degrees.shape
-    planes = 1 if isinstance(learner, FrozenLearner) else updates.n_planes(learner.settings.rule)
+    planes = 1 if isinstance(learner, FrozenLearner) else learner.n_planes
     extras = {0} if isinstance(learner, FrozenLearner) else {1, 2}
     p = factorized.parameters
     shapes = {

@@ -1,0 +1,290 @@
+"""Full-batch learning of factorized models: L-BFGS on the whole objective."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.optimize import Bounds, OptimizeResult, minimize
+from threadpoolctl import threadpool_limits
+
+from polyfm.data.rows import Rows
+from polyfm.exceptions import DivergenceError
+from polyfm.losses import Quantile
+from polyfm.losses import contract as losses
+from polyfm.models.layout import Layout
+from polyfm.penalties import L2
+from polyfm.solvers._accumulate import Accumulator, NotFiniteError, weigh_columns
+from polyfm.solvers._columns import count_visits, renew_visits
+from polyfm.solvers._start import start_features
+from polyfm.solvers.learner import Learner, Settings, allocate, new_model, start_bias
+from polyfm.updates import SGD
+
+if TYPE_CHECKING:
+    from polyfm.solvers.training import Training
+
+_MEMORY = 10
+"""Pairs of steps and changes of the gradient that L-BFGS builds its curvature from."""
+_LARGEST_UNIT = 1e15
+_WALL = 10.0
+"""How far above the last objective one counts that is not finite, as a multiple of it."""
+_LEAST_CURVATURE = 1e-30
+_TYPICAL_SLOPE = 0.03
+"""Square of what an interaction adds to the prediction for a unit of one of its factors."""
+_PLAIN = SGD()
+"""A rule that keeps nothing but the weight: how parameters start."""
+_VISITS, _UNIT = 1, 2
+"""Columns of the linear records behind the weight."""
+
+
+@dataclass
+class QuasiNewtonLearner(Learner):
+    r"""A factorized model in the making, learnt from all rows at once.
+
+    It lowers :math:`F = \sum_i s_i \ell(y_i, f(x_i)) + \Omega(\theta)` for a smooth loss and a
+    ridge penalty by L-BFGS-B; basis weights stay within their bounds. A pass over the rows gives
+    F and its gradient; an iteration takes one pass, or a few where the step has to be shortened,
+    and never raises F. Columns in no row keep the weights they have.
+
+    References
+    ----------
+    Zhu, Byrd, Lu, Nocedal, "Algorithm 778: L-BFGS-B", ACM TOMS 1997.
+    """
+
+    def __post_init__(self) -> None:
+        _check_smooth(self.settings)
+
+    @classmethod
+    def create(
+        cls,
+        layout: Layout,
+        settings: Settings,
+        *,
+        n_features: int,
+        start: float | None,
+        units: bool,
+        dtype: DTypeLike,
+    ) -> QuasiNewtonLearner:
+        """Allocate a model and start everything but the rows of its features."""
+        shapes = {
+            "linear": (n_features, 2 + units),
+            "table": (n_features + layout.n_dummies, 1, layout.rank),
+        }
+        blocks = allocate(shapes, dtype, 0)
+        learner = cls(new_model(layout, settings, _PLAIN, blocks, n_features), settings)
+        learner._start(np.arange(n_features, n_features + layout.n_dummies))
+        if start is not None:
+            start_bias(learner.model, _PLAIN, settings.penalties.bias, start)
+        return learner
+
+    @property
+    def n_planes(self) -> int:
+        """One: the weight. What L-BFGS remembers is gone after a training."""
+        return 1
+
+    def set_rows(self, rows: Rows) -> None:
+        """Make ``rows`` the whole objective, and start the features that are new in them."""
+        self.n_rows = rows.n_rows
+        linear = self.model.parameters.linear
+        counts = np.zeros(len(linear), dtype=rows.numbers.dtype)
+        count_visits(rows, counts)
+        new = np.flatnonzero((counts > 0) & (linear[:, _VISITS] == 0))
+        renew_visits(counts, linear, _VISITS)
+        if new.size and linear.shape[1] > _UNIT:
+            linear[new, _UNIT] = _weighted_units(rows, len(linear))[new]
+        self._start(new)
+
+    def _start(self, features: NDArray[np.int64]) -> None:
+        s = self.settings
+        start_features(_PLAIN, s.penalties, self.model.parameters, features, s.seed, s.start_scales)
+
+    @staticmethod
+    def train(training: Training) -> None:
+        """Iterate until the training ends, or until no step lowers the objective."""
+        learner, rows = training.learners[0], training.rows[0]
+        counts = np.zeros(learner.model.n_features, dtype=rows.numbers.dtype)
+        count_visits(rows, counts)
+        accumulator = Accumulator(
+            learner.model,
+            learner.settings.switches,
+            rows,
+            np.flatnonzero(counts),
+            learner.settings.n_jobs,
+        )
+        # The vectors are too short for the threads of BLAS, which wait for each other for longer
+        # than they work where other processes want the cores, too.
+        with accumulator, threadpool_limits(1, user_api="blas"):
+            _Descent(training, accumulator).run()
+
+    def advice(self) -> str:
+        """Say in words what helps against divergence."""
+        return "Scale columns with large values (for example with MaxAbsScaler)."
+
+
+def _check_smooth(settings: Settings) -> None:
+    if isinstance(settings.loss, Quantile):
+        raise ValueError(
+            "solver='lbfgs' needs a loss without corners, which loss='quantile' has: choose "
+            "loss='huber' or another solver."
+        )
+    penalties = settings.penalties
+    if not (isinstance(penalties.linear, L2) and isinstance(penalties.factors, L2)):
+        raise ValueError(
+            "solver='lbfgs' needs a penalty without corners, penalty='l2': 'l1' and 'elasticnet' "
+            "are for other solvers."
+        )
+
+
+def _weighted_units(rows: Rows, n_features: int) -> NDArray[np.float64]:
+    """Return one over the root mean square of each column's non-zeros.
+
+    Rows count by weight, so that a row of weight 2 is as good as two rows.
+    """
+    weights, squares = np.zeros(n_features), np.zeros(n_features)
+    weigh_columns(rows, weights, squares)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        units = np.sqrt(weights / squares)
+    return np.clip(np.nan_to_num(units, nan=_LARGEST_UNIT), 1.0 / _LARGEST_UNIT, _LARGEST_UNIT)
+
+
+class _Descent:
+    """L-BFGS on the sum of all learners' objectives.
+
+    One iteration moves all learners, so that an epoch has one line in the history. The variables
+    are the weights divided by what brings the curvature along each to about 1: frequent and rare
+    features, large and small columns are learnt alike.
+    """
+
+    def __init__(self, training: Training, accumulator: Accumulator) -> None:
+        self._training, self._accumulator = training, accumulator
+        self._learners = training.learners
+        self._targets = [rows.target.astype(np.float64) for rows in training.rows]
+        first = self._learners[0]
+        self._strength = _strengths(first, accumulator)
+        second = self._strength + _curvatures(first, accumulator)
+        self._scale = 1.0 / np.sqrt(np.maximum(second, _LEAST_CURVATURE))
+        self._value = np.inf
+        """The least objective so far, that of the last iteration or below."""
+        self._losses: list[float] = []
+        self._objectives: list[float] = []
+
+    def run(self) -> None:
+        """Iterate; the learners have the weights of the last iteration when this ends or fails."""
+        start = [self._accumulator.read(learner.model) / self._scale for learner in self._learners]
+        variables = np.concatenate(start)
+        if variables.size:
+            minimize(
+                self._evaluate,
+                variables,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=self._bounds(),
+                callback=self._end_iteration,
+                options={
+                    "maxcor": _MEMORY,
+                    "maxiter": self._training.max_iter,
+                    "maxfun": sys.maxsize,
+                    # Training decides; these end what cannot go on.
+                    "ftol": 0.0,
+                    "gtol": 0.0,
+                },
+            )
+        if self._training.n_epochs == 0:
+            # Already at the optimum: an epoch that has changed nothing.
+            self._evaluate(variables)
+            self._training.end_epoch(self._losses, self._objectives)
+
+    def _evaluate(self, variables: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return objective and gradient, or a wall where a step has gone too far."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                value, gradient = self._objective(variables)
+            except NotFiniteError as error:
+                row = error.row
+            else:
+                if np.isfinite(value) and np.isfinite(gradient).all():
+                    self._value = min(self._value, value)
+                    return value, gradient
+                row = None
+        if not np.isfinite(self._value):
+            raise self._divergence(row)
+        wall = self._value + _WALL * (abs(self._value) + 1.0)
+        return wall, np.zeros_like(variables)
+
+    def _objective(self, variables: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        losses, objectives, gradients = [], [], []
+        for k, part in enumerate(np.split(variables, len(self._learners))):
+            learner, weights = self._learners[k], part * self._scale
+            loss, gradient = self._accumulator.loss_and_gradient(
+                weights, learner.settings.loss, self._targets[k], self._training.report(k)
+            )
+            learner.n_visits += learner.n_rows
+            pull = self._strength * weights
+            losses.append(loss / learner.n_rows)
+            objectives.append((loss + 0.5 * float(pull @ weights)) / learner.n_rows)
+            gradients.append((gradient + pull) * self._scale)
+        self._losses, self._objectives = losses, objectives
+        return sum(objectives) * self._learners[0].n_rows, np.concatenate(gradients)
+
+    def _end_iteration(self, intermediate_result: OptimizeResult) -> None:
+        """Take in an iterate, which is always what was evaluated last."""
+        parts = np.split(intermediate_result.x, len(self._learners))
+        for learner, part in zip(self._learners, parts, strict=True):
+            self._accumulator.write(part * self._scale, learner.model)
+            learner.n_epochs += 1
+        if self._training.end_epoch(self._losses, self._objectives):
+            raise StopIteration
+
+    def _bounds(self) -> Bounds | None:
+        settings = self._learners[0].settings
+        if not settings.switches.weights:
+            return None
+        free = dict.fromkeys(("bias", "linear", "theta", "table"), np.inf)
+        bound = self._accumulator.spread(weights=settings.penalties.weights.bound, **free)
+        bounds = np.tile(bound, len(self._learners))
+        return Bounds(-bounds, bounds)
+
+    def _divergence(self, row: int | None) -> DivergenceError:
+        where = "" if row is None else f" of row {row}"
+        learner = self._learners[0]
+        return DivergenceError(
+            f"training diverged in epoch {learner.n_epochs + 1}: the prediction or the gradient"
+            f"{where} is not a finite number at the start. {learner.advice()}"
+        )
+
+
+def _strengths(learner: QuasiNewtonLearner, accumulator: Accumulator) -> NDArray[np.float64]:
+    """Return the strength of the ridge penalty of each weight."""
+    s = learner.settings
+    linear = accumulator.of_features(s.linear_strengths)
+    factors = accumulator.of_features(s.factor_strengths)
+    return accumulator.spread(
+        bias=s.penalties.bias.strength,
+        linear=s.penalties.linear.strength * linear,
+        weights=0.0,
+        theta=s.penalties.theta.strength,
+        table=s.penalties.factors.strength * accumulator.rows_of_table(factors, 1.0),
+    )
+
+
+def _curvatures(learner: QuasiNewtonLearner, accumulator: Accumulator) -> NDArray[np.float64]:
+    """Return about the second derivative of the sum of losses by each weight.
+
+    For linear weights it is at most the sum of squares of the column times the curvature of the
+    loss. For all else it depends on the other parameters, and this is a guess.
+    """
+    curvature = float(losses.curvature(learner.settings.loss))
+    if not np.isfinite(curvature):
+        curvature = 1.0
+    every_row = curvature * accumulator.weight
+    columns = curvature * accumulator.squares
+    return accumulator.spread(
+        bias=every_row,
+        linear=columns,
+        weights=_TYPICAL_SLOPE * every_row,
+        theta=_TYPICAL_SLOPE * every_row,
+        table=_TYPICAL_SLOPE * accumulator.rows_of_table(columns, every_row),
+    )
