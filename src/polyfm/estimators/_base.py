@@ -192,6 +192,7 @@ class BaseFM(BaseEstimator):
             self._scale.scaled(loss),
             self._layout,
             n_rows=n_rows,
+            n_features=int(self.n_features_in_),
             n_terms=self._n_terms,
             seed=seed,
         )
@@ -410,6 +411,11 @@ class BaseFM(BaseEstimator):
             raise AttributeError(f"{type(self).__name__} has no fitted attributes before fit.")
         free_weights = bool(self._structure["fit_weights"])
         return export(self._learners, self._layout, self._scale, free_weights)
+
+    @property
+    def _expansion(self) -> tuple[Exported, Layout]:
+        """The model as weighted kernels, for inspection."""
+        return self._exported, self._layout
 
     @property
     def intercept_(self) -> Any:

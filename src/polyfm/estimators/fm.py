@@ -63,11 +63,19 @@ class FMRegressor(RegressorMixin, BaseFM):
         ``AdaGrad(0.1, 5.0)`` brings its own learning rate. ``"cd"`` is coordinate descent: column
         by column, each step the exact minimum (for losses other than the squared one, of an upper
         bound), no learning rate, an objective that never rises; not for ``kernel="polynomial"``.
-    alpha : float, default=1.0
-        Penalty of the linear term.
-    beta : float or "auto", default="auto"
+    alpha : float, array or dict, default=1.0
+        Penalty of the linear term. An array has one value per field (see ``fields``), a dict
+        maps fields to values; fields that it leaves out have 1.0.
+    beta : float, "auto", array or dict, default="auto"
         Penalty of the factors. ``"auto"`` is :math:`2 \sqrt{k N}` with N the mean number of
-        non-zeros of a row: the more terms meet, the stronger.
+        non-zeros of a row: the more terms meet, the stronger. An array or dict as for ``alpha``
+        may hold ``"auto"``, too, which is what fields have that a dict leaves out. Parameters of
+        no field (dummy features, weights of degrees) have the mean over the fields.
+    fields : array of shape (n_features,), optional
+        The field of each column, for penalties per field: numbers from 0, as ``fields_`` of
+        :class:`polyfm.data.OneHotFieldEncoder` and ``fields`` of a data set give them, -1 for a
+        column that has the mean over the fields; or names, for which penalties are a dict.
+        Without it each column is a field of its own.
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
         :math:`\Omega(v) = \frac12 v^2`, :math:`|v|`, or a mixture.
     l1_ratio : float, default=0.5
@@ -176,8 +184,9 @@ class FMRegressor(RegressorMixin, BaseFM):
         fit_weights: bool = False,
         loss: Any = "squared",
         solver: Any = "adagrad",
-        alpha: float = 1.0,
-        beta: float | str = "auto",
+        alpha: Any = 1.0,
+        beta: Any = "auto",
+        fields: Any = None,
         penalty: str = "l2",
         l1_ratio: float = 0.5,
         learning_rate: float = 0.1,
@@ -208,6 +217,7 @@ class FMRegressor(RegressorMixin, BaseFM):
         self.solver = solver
         self.alpha = alpha
         self.beta = beta
+        self.fields = fields
         self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.learning_rate = learning_rate
@@ -307,11 +317,19 @@ class FMClassifier(ClassifierMixin, BaseFM):
         ``AdaGrad(0.1, 5.0)`` brings its own learning rate. ``"cd"`` is coordinate descent: column
         by column, each step the exact minimum (for losses other than the squared one, of an upper
         bound), no learning rate, an objective that never rises; not for ``kernel="polynomial"``.
-    alpha : float, default=1.0
-        Penalty of the linear term.
-    beta : float or "auto", default="auto"
+    alpha : float, array or dict, default=1.0
+        Penalty of the linear term. An array has one value per field (see ``fields``), a dict
+        maps fields to values; fields that it leaves out have 1.0.
+    beta : float, "auto", array or dict, default="auto"
         Penalty of the factors. ``"auto"`` is :math:`2 \sqrt{k N}` with N the mean number of
-        non-zeros of a row: the more terms meet, the stronger.
+        non-zeros of a row: the more terms meet, the stronger. An array or dict as for ``alpha``
+        may hold ``"auto"``, too, which is what fields have that a dict leaves out. Parameters of
+        no field (dummy features, weights of degrees) have the mean over the fields.
+    fields : array of shape (n_features,), optional
+        The field of each column, for penalties per field: numbers from 0, as ``fields_`` of
+        :class:`polyfm.data.OneHotFieldEncoder` and ``fields`` of a data set give them, -1 for a
+        column that has the mean over the fields; or names, for which penalties are a dict.
+        Without it each column is a field of its own.
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
         :math:`\Omega(v) = \frac12 v^2`, :math:`|v|`, or a mixture.
     l1_ratio : float, default=0.5
@@ -422,8 +440,9 @@ class FMClassifier(ClassifierMixin, BaseFM):
         fit_weights: bool = False,
         loss: Any = "logistic",
         solver: Any = "adagrad",
-        alpha: float = 1.0,
-        beta: float | str = "auto",
+        alpha: Any = 1.0,
+        beta: Any = "auto",
+        fields: Any = None,
         penalty: str = "l2",
         l1_ratio: float = 0.5,
         learning_rate: float = 0.1,
@@ -455,6 +474,7 @@ class FMClassifier(ClassifierMixin, BaseFM):
         self.solver = solver
         self.alpha = alpha
         self.beta = beta
+        self.fields = fields
         self.penalty = penalty
         self.l1_ratio = l1_ratio
         self.learning_rate = learning_rate

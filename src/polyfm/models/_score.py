@@ -25,7 +25,9 @@ class Parameters(NamedTuple):
     """(planes, 1)."""
     linear: NDArray[Any]
     """(d, planes + extras): weight, other planes, and while learning also the number of rows seen
-    with the feature and, in the last column if there is one more, the unit of its weights."""
+    with the feature. In the next column, if there is one, stands the unit of its weights, and in
+    two more, if there are these, what the penalties of its weight and of its factors are
+    multiplied by."""
     table: NDArray[Any]
     """(d + r, planes, k): one row of factors per feature, those of the dummy features last."""
     weights: NDArray[Any]

@@ -21,6 +21,8 @@ from polyfm.updates import contract as updates
 _LINE_OF_INDICES = 16
 _PREFETCHED_LINES = 8
 _TERMS_AHEAD = 4
+_OF_LINEAR, _OF_FACTORS = 0, 1
+"""Places of the strengths of a column among the last two numbers of its linear record."""
 
 
 class Penalties(NamedTuple):
@@ -127,12 +129,19 @@ def prefetch_rows(rows, order, i, ahead):
 
 
 @jit
-def share_and_unit(rule, linear, j):
-    """Return the share of its penalty that feature j pays at a visit, and its weights' unit."""
+def share_and_unit(rule, linear, j, kind):
+    """Return the share of the penalty that feature j pays at a visit, and its weights' unit.
+
+    Where columns have strengths of their own, the share of column j is that of its strength for
+    this ``kind`` of parameters.
+    """
     n_planes = updates.n_planes(rule)
+    one = linear.dtype.type(1.0)
     has_unit = linear.shape[1] > n_planes + 1
-    unit = linear[j, n_planes + 1] if has_unit else linear.dtype.type(1.0)
-    return linear.dtype.type(1.0) / linear[j, n_planes], unit
+    unit = linear[j, n_planes + 1] if has_unit else one
+    has_strengths = linear.shape[1] > n_planes + 2
+    strength = linear[j, n_planes + 2 + kind] if has_strengths else one
+    return strength / linear[j, n_planes], unit
 
 
 @jit
@@ -140,7 +149,7 @@ def _learn_linear(rule, penalty, linear, indices, values, g, rate):
     size = linear.shape[1]
     for t in range(indices.size):
         j = indices[t]
-        share, unit = share_and_unit(rule, linear, j)
+        share, unit = share_and_unit(rule, linear, j, _OF_LINEAR)
         unit_rate = rate * updates.unit_rate(rule, unit)
         updates.step(rule, penalty, linear, j * size, 1, 1, g * values[t], unit_rate, share)
 
@@ -218,7 +227,7 @@ def _learn_table(
         at = j * row_size + column
         slope = kernels.slope(local, cells, before, adjoint) * scale * x
         kernels.retreat(local, cells, adjoint, load(table, at, count) * x)
-        own_share, unit = share_and_unit(rule, linear, j)
+        own_share, unit = share_and_unit(rule, linear, j, _OF_FACTORS)
         unit_rate = rate * updates.unit_rate(rule, unit)
         updates.step(rule, penalty, table, at, rank, count, slope, unit_rate, own_share)
     for r in range(plan.n_dummies - 1, -1, -1):

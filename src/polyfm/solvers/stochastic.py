@@ -82,7 +82,10 @@ class StochasticLearner(Learner):
         rule = settings.rule
         n_planes = updates.n_planes(rule)
         shapes = {
-            "linear": (n_features, n_planes + 1 + units),
+            "linear": (
+                n_features,
+                n_planes + (_WITH_STRENGTHS if _differ(settings) else 1 + units),
+            ),
             "table": (n_features + layout.n_dummies, n_planes, layout.rank),
         }
         roomy = allocate(shapes, dtype, layout.n_dummies + room_for_hot_rows(settings.n_jobs))
@@ -106,24 +109,6 @@ class StochasticLearner(Learner):
         """Add ``rows`` to the objective, and start the features that are new in them."""
         self.n_rows += rows.n_rows
         self._meet(rows, forget=False)
-
-    def renewed(self, settings: Settings) -> StochasticLearner:
-        """Return a learner of the same model that goes on with other settings but its own seed."""
-        learner = super().renewed(settings)
-        if _differ(settings):
-            learner._make_room_for_strengths()
-        return learner
-
-    def _make_room_for_strengths(self) -> None:
-        p, n_planes = self.model.parameters, self.n_planes
-        n_kept, n_wanted = p.linear.shape[1], n_planes + _WITH_STRENGTHS
-        if n_kept == n_wanted:
-            return
-        linear = aligned_zeros((len(p.linear), n_wanted), p.linear.dtype)
-        linear[:, :n_kept] = p.linear
-        # Columns that have been met without a unit had values of 1.
-        linear[:, n_kept:] = p.linear[:, n_planes, np.newaxis] > 0
-        self.model = replace(self.model, parameters=p._replace(linear=linear))
 
     def __getstate__(self) -> dict[str, Any]:
         # The threads' rows belong to a run, not to the model.
@@ -289,6 +274,8 @@ class StochasticLearner(Learner):
 
     def _meet(self, rows: Rows, *, forget: bool) -> None:
         """Count the visits of each column and start the columns that are met for the first time."""
+        if _differ(self.settings):
+            self._make_room_for_strengths()
         linear = self.model.parameters.linear
         n_planes = self.n_planes
         visits = linear[:, n_planes]
@@ -307,6 +294,18 @@ class StochasticLearner(Learner):
             # Takes time and room for all columns, which a stream that meets none should not pay.
             measure_units(rows, linear, n_planes + 1, new)
         self._start(new)
+
+    def _make_room_for_strengths(self) -> None:
+        """Lengthen the linear records of a model that was started without strengths."""
+        p, n_planes = self.model.parameters, self.n_planes
+        n_kept, n_wanted = p.linear.shape[1], n_planes + _WITH_STRENGTHS
+        if n_kept == n_wanted:
+            return
+        linear = aligned_zeros((len(p.linear), n_wanted), p.linear.dtype)
+        linear[:, :n_kept] = p.linear
+        # Columns that were met without a unit had values of 1.
+        linear[:, n_kept:] = p.linear[:, n_planes, np.newaxis] > 0
+        self.model = replace(self.model, parameters=p._replace(linear=linear))
 
     def _set_strengths(self, features: NDArray[np.int64] | slice) -> None:
         """Write into the records of some features what their penalties are multiplied by."""
