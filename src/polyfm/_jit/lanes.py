@@ -352,7 +352,12 @@ def _broadcast(array, value):
 
 
 def horizontal_sum(x: Any) -> Any:
-    """Add up eight lanes by halving, so that plain and compiled code round alike."""
+    """Add up eight lanes by halving, so that plain and compiled code round alike.
+
+    A scalar is its own sum.
+    """
+    if np.ndim(x) == 0:
+        return x
     four = x[:4] + x[4:]
     two = four[:2] + four[2:]
     return two[0] + two[1]
@@ -381,4 +386,4 @@ def _sum_lanes(typingctx: Any, x: Any) -> Any:
 
 @overload(horizontal_sum)
 def _horizontal_sum(x):
-    return (lambda x: _sum_lanes(x)) if isinstance(x, LanesType) else None
+    return (lambda x: _sum_lanes(x)) if isinstance(x, LanesType) else (lambda x: x)

@@ -87,7 +87,7 @@ def _n_row_cells(kernel):
 
 @columns.row_slope.implements(AllSubsets)
 def _row_slope(kernel, state, at, width, z, cells, weights):
-    product, factor = row_cell(state, at, width), z + 1.0
+    product, factor = row_cell(z, state, at, 0, width), z + 1.0
     # The product without a factor near zero is not to be had from the product with it.
     bound = maximum(_SMALL_FACTOR - absolute(factor), 0.0) * _BEYOND_TRUST
     return product * factor / maximum(factor * factor, _SMALL_FACTOR * _SMALL_FACTOR), bound
@@ -96,6 +96,6 @@ def _row_slope(kernel, state, at, width, z, cells, weights):
 @columns.move_term.implements(AllSubsets)
 def _move_term(kernel, state, at, width, z, change):
     # Where the factor is small the whole row is folded again.
-    product, factor = row_cell(state, at, width), z + 1.0
+    product, factor = row_cell(z, state, at, 0, width), z + 1.0
     without = product * factor / maximum(factor * factor, _SMALL_FACTOR * _SMALL_FACTOR)
-    set_row_cell(state, at, width, product + change * without)
+    set_row_cell(state, at, 0, width, product + change * without)

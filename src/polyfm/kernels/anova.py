@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from polyfm._jit import absolute
+from polyfm._jit import LANES, absolute, load_like
 from polyfm.kernels import columns, contract
 from polyfm.kernels.columns import EPSILON, row_cell, set_row_cell
 from polyfm.kernels.contract import cell, constant, set_cell
@@ -104,14 +104,14 @@ def _n_row_cells(kernel):
 
 @columns.row_slope.implements(ANOVA)
 def _row_slope(kernel, state, at, width, z, cells, weights):
-    others, error = constant(state, 1.0), constant(state, 0.0)  # A^0 of the other terms
-    slope = cell(cells, weights)
+    others, error = z * 0.0 + 1.0, z * 0.0  # A^0 of the other terms
+    slope = load_like(z, cells, weights * LANES, LANES)
     bound = error
     for t in range(1, kernel.degree):
-        everything = row_cell(state, at + t - 1, width)
+        everything = row_cell(z, state, at, t - 1, width)
         error = absolute(everything) * EPSILON + absolute(z) * error
         others = everything - z * others
-        weight = cell(cells, weights + t)
+        weight = load_like(z, cells, (weights + t) * LANES, LANES)
         slope = slope + weight * others
         bound = bound + absolute(weight) * error
     return slope, bound
@@ -119,8 +119,8 @@ def _row_slope(kernel, state, at, width, z, cells, weights):
 
 @columns.move_term.implements(ANOVA)
 def _move_term(kernel, state, at, width, z, change):
-    others = constant(state, 1.0)
+    others = z * 0.0 + 1.0
     for t in range(kernel.degree - 1):
-        everything = row_cell(state, at + t, width)
-        set_row_cell(state, at + t, width, everything + change * others)
+        everything = row_cell(z, state, at, t, width)
+        set_row_cell(state, at, t, width, everything + change * others)
         others = everything - z * others

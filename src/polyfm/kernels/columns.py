@@ -13,21 +13,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyfm._jit import generic, jit, load, store
+from polyfm._jit import generic, jit, load_like, store
 
 EPSILON = 2.0**-52
 
 
 @jit
-def row_cell(state, place, width):
-    """Read ``width`` lanes of a cell of the rows' state."""
-    return load(state, place * width, width)
+def row_cell(z, state, at, t, width):
+    """Read ``width`` bases of the t-th cell of a row's state, as lanes or a scalar as ``z`` is."""
+    return load_like(z, state, at + t * width, width)
 
 
 @jit
-def set_row_cell(state, place, width, number):
-    """Write ``width`` lanes of a cell of the rows' state."""
-    store(state, place * width, width, number)
+def set_row_cell(state, at, t, width, number):
+    """Write ``width`` bases of the t-th cell of a row's state."""
+    store(state, at + t * width, width, number)
 
 
 @generic
@@ -41,8 +41,9 @@ def row_slope(
 ) -> Any:
     """Return d value / d z and a bound on its rounding error.
 
-    ``state`` holds the cells of the row from place ``at`` on, all terms taken in; ``z`` is the
-    term in question; ``weights`` is the place of the degree weights in ``cells``.
+    ``state`` holds the cells of the row from position ``at`` on, ``width`` numbers each, all terms
+    taken in; ``z`` is the term in question, as lanes or a scalar; ``weights`` is the place of the
+    degree weights in ``cells``.
     """
 
 

@@ -20,7 +20,7 @@ from polyfm.models.factorized import Factorized, aligned_zeros
 from polyfm.penalties import L2, ElasticNet
 from polyfm.penalties import contract as penalties
 from polyfm.solvers import _sweep
-from polyfm.solvers._sweep import Block, Columns, Room
+from polyfm.solvers._sweep import Block, Columns, Records, Room
 from polyfm.solvers.learner import Report, Settings
 
 _SECONDS_PER_SLICE = 0.15
@@ -46,8 +46,8 @@ class Descent:
         self.model, self.settings, self.rows = model, settings, rows
         self.work = _in_double(model)
         self.columns = _columns_of(rows, model.n_features)
-        self.margins = _margins(self.work, rows)
-        self.blocks = _blocks(self.work, settings.block_size)
+        self.groups = _groups(self.work)
+        self.records = self._records()
         self.room = self._room()
         d, n_dummies = model.n_features, model.n_dummies
         self._linear_strengths = _or_ones(settings.linear_strengths, d, 0)
@@ -60,7 +60,11 @@ class Descent:
         passes: list[tuple[Sweep, int]] = []
         if switches.linear:
             passes.append((self._linear_pass, self.model.n_features))
-        passes += [(self._factor_pass(*part), len(p.table)) for part in self.blocks]
+        passes += [
+            (self._factor_pass(kernel, group, first), len(p.table))
+            for kernel, group in self.groups
+            for first in range(0, group.count, self.settings.block_size)
+        ]
         if switches.bias:
             p.bias[0, 0] += self._step(L2(0.0), 0.0, p.bias[0, 0], np.empty(0))
         for number, (run, n_columns) in enumerate(passes):
@@ -76,19 +80,26 @@ class Descent:
         s = self.settings
         _sweep.sweep_linear(
             s.loss, s.penalties.linear, first, last, self.columns, self.work.parameters.linear,
-            self._linear_strengths, self.margins, self.room.small,
+            self._linear_strengths, self.records, self.room.small,
         )  # fmt: skip
 
-    def _factor_pass(self, kernel: Any, block: Block) -> Sweep:
-        s, p, plan = self.settings, self.work.parameters, self.work.plan
+    def _factor_pass(self, kernel: Any, group: Block, first_basis: int) -> Sweep:
+        """Return the pass over the block of a group that begins with a basis."""
+        s, p, plan, room = self.settings, self.work.parameters, self.work.plan, self.room
+        count = min(s.block_size, group.count - first_basis)
+        # The state of a basis hangs on its own factors alone: one fold serves the group.
+        block = Block(group.column + first_basis, count, group.theta)
+        sweep = _sweep.sweep_basis if count == 1 else _sweep.sweep_factors
 
         def run(first: int, last: int) -> None:
-            if first == 0:
+            if first == 0 and first_basis == 0:
                 self._load_degree_weights()
-                _sweep.fold_rows(kernel, p.table, block, self.rows, plan, self.room, block.count)
-            _sweep.sweep_factors(
+                _sweep.fold_rows(kernel, p.table, group, self.rows, plan, self.records, room)
+            if first == 0 and room.planes.size:
+                _sweep.load_state(kernel, first_basis, count, self.records, room)
+            sweep(
                 kernel, s.loss, s.penalties.factors, block, first, last, self.columns, self.rows,
-                plan, p, self._factor_strengths, self.margins, self.room, block.count,
+                plan, p, self._factor_strengths, self.records, room,
             )  # fmt: skip
 
         return run
@@ -120,7 +131,7 @@ class Descent:
         """
         p, plan = self.work.parameters, self.work.plan
         values = np.empty(self.rows.n_rows * LANES)
-        for kernel, block in self.blocks:
+        for kernel, block in self.groups:
             self._load_degree_weights()
             _sweep.kernel_values(kernel, block, self.rows, plan, p.table, self.room, values)
             for r in range(block.count):
@@ -141,7 +152,7 @@ class Descent:
     def _learn_theta(self, t: int) -> None:
         p, plan = self.work.parameters, self.work.plan
         values = np.zeros(self.rows.n_rows)
-        for kernel, block in self.blocks:
+        for kernel, block in self.groups:
             _sweep.add_degree_values(kernel, block, self.rows, plan, p, self.room, t, values)
         penalty = self.settings.penalties.theta
         p.theta[0, t] += self._step(penalty, 1.0, p.theta[0, t], values, 1)
@@ -157,18 +168,18 @@ class Descent:
         """Minimise over the parameter whose derivatives are ``values``; return its change."""
         return float(
             _sweep.step_dense(
-                self.settings.loss, penalty, strength, start, values, stride, self.margins,
+                self.settings.loss, penalty, strength, start, values, stride, self.records,
                 self.room.small,
             )
         )  # fmt: skip
 
     def _load_degree_weights(self) -> None:
-        chunks = np.array([(0, b.column, b.count) for _, b in self.blocks], np.int64).reshape(-1, 3)
+        chunks = np.array([(0, g.column, g.count) for _, g in self.groups], np.int64).reshape(-1, 3)
         load_degree_weights(self.work.parameters, chunks, self.room.cells)
 
     def _loss_and_objective(self) -> tuple[float, float]:
         s, p = self.settings, self.work.parameters
-        loss = float(_sweep.total_loss(s.loss, self.margins))
+        loss = float(_sweep.total_loss(s.loss, self.records))
         linear = self._linear_strengths @ penalties.value(s.penalties.linear, p.linear[:, 0])
         of_bases = [
             abs(float(p.weights[0, basis])) * self._penalty_of_basis(basis)
@@ -181,16 +192,37 @@ class Descent:
         n = self.rows.n_rows
         return loss / n, float(total) / n
 
+    def _records(self) -> Records:
+        """Return a record of each row: prediction, target and weight, and room for the state."""
+        size = max((group.count for _, group in self.groups), default=0)
+        width = min(self.settings.block_size, size)
+        offset = 3 if width == 1 else LANES
+        size, step = offset + self._n_state * width, LANES if width > 1 else 4
+        stride = -(-size // step) * step
+        # A full load of the last row's lanes may read beyond them.
+        values = aligned_zeros((self.rows.n_rows * stride + LANES,), np.float64)
+        table = values[: self.rows.n_rows * stride].reshape(-1, stride)
+        rows = self.rows
+        doubled = rows._replace(values=read_only(rows.values.astype(np.float64, copy=False)))
+        table[:, _sweep.SCORE] = self.work.scores(doubled)
+        table[:, _sweep.TARGET] = rows.target[rows.numbers]
+        table[:, _sweep.WEIGHT] = rows.weight[rows.numbers]
+        return Records(table.ravel(), stride, offset)
+
+    @property
+    def _n_state(self) -> int:
+        """Cells of state of a row and basis."""
+        return max((column_kernels.n_row_cells(kernel) for kernel, _ in self.groups), default=0)
+
     def _room(self) -> Room:
         m, n = self.work.parameters.theta.shape[1], self.rows.n_rows
-        n_cells = max((column_kernels.n_row_cells(kernel) for kernel, _ in self.blocks), default=0)
-        width = max((block.count for _, block in self.blocks), default=0)
+        widest = max((group.count for _, group in self.groups), default=0)
         longest = n if self.work.n_dummies else int(np.diff(self.columns.indptr).max(initial=0))
-        n_folding = max((kernels.n_cells(kernel) for kernel, _ in self.blocks), default=0)
+        n_folding = max((kernels.n_cells(kernel) for kernel, _ in self.groups), default=0)
+        in_parts = self.settings.block_size < widest
         return Room(
-            cells=aligned_zeros(((len(self.blocks) * m + n_folding) * LANES,), np.float64),
-            # A full load of the last row's lanes may read beyond them.
-            state=aligned_zeros((n * n_cells * width + LANES,), np.float64),
+            cells=aligned_zeros(((len(self.groups) * m + n_folding) * LANES,), np.float64),
+            planes=np.empty(self._n_state * LANES * n if in_parts else 0),
             slopes=aligned_zeros((longest * LANES,), np.float64),
             is_hard=np.zeros(longest, dtype=np.bool_),
             small=aligned_zeros((_sweep.SMALL_ROOM,), np.float64),
@@ -227,26 +259,16 @@ def _columns_of(rows: Rows, n_features: int) -> Columns:
     )
 
 
-def _margins(work: Factorized, rows: Rows) -> NDArray[np.float64]:
-    """Return prediction, target and weight of each row, next to each other."""
-    margins = np.zeros((rows.n_rows, _sweep.MARGIN_COLUMNS))
-    scored = rows._replace(values=read_only(rows.values.astype(np.float64, copy=False)))
-    margins[:, _sweep.SCORE] = work.scores(scored)
-    margins[:, _sweep.TARGET] = rows.target[rows.numbers]
-    margins[:, _sweep.WEIGHT] = rows.weight[rows.numbers]
-    return margins.ravel()
-
-
-def _blocks(work: Factorized, size: int) -> list[tuple[Any, Block]]:
-    """Cut the bases of each degree into blocks; return each with its kernel."""
+def _groups(work: Factorized) -> list[tuple[Any, Block]]:
+    """Cut the bases of each degree into groups of eight; return each with its kernel."""
     m = work.parameters.theta.shape[1]
-    blocks: list[tuple[Any, Block]] = []
+    groups: list[tuple[Any, Block]] = []
     for degree, columns in work.columns.items():
         kernel = kernels.at_degree(work.kernel, degree) if degree else work.kernel
-        for first in range(columns.start, columns.stop, size):
-            count = min(size, columns.stop - first)
-            blocks.append((kernel, Block(first, count, len(blocks) * m)))
-    return blocks
+        for first in range(columns.start, columns.stop, LANES):
+            count = min(LANES, columns.stop - first)
+            groups.append((kernel, Block(first, count, len(groups) * m)))
+    return groups
 
 
 def _or_ones(strengths: NDArray[np.float64] | None, d: int, n_more: int) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from polyfm._jit import (
     horizontal_sum,
     jit,
     load,
+    load_like,
     maximum,
     minimum,
     prefetch,
@@ -32,9 +33,10 @@ from polyfm.losses import contract as losses
 from polyfm.penalties import contract as penalties
 
 SCORE, TARGET, WEIGHT = 0, 1, 2
-"""Columns of the margins."""
-MARGIN_COLUMNS = 4
+"""Where a record holds the prediction, the target and the weight of its row."""
 _AHEAD = 8
+_LINE = 8
+"""Numbers of a cache line."""
 _GRADIENT = LANES * LANES
 _SCALES, _START, _CHANGE = _GRADIENT + LANES, _GRADIENT + 2 * LANES, _GRADIENT + 3 * LANES
 SMALL_ROOM = _GRADIENT + 4 * LANES
@@ -48,6 +50,17 @@ class Columns(NamedTuple):
     indptr: NDArray[Any]
     rows: NDArray[Any]
     values: NDArray[Any]
+
+
+class Records(NamedTuple):
+    """What is kept of each row, next to each other: a step of a column fetches it at once."""
+
+    values: NDArray[Any]
+    """(n * stride,)."""
+    stride: int
+    """Numbers of a row: prediction, target, weight, and the kernel's state."""
+    offset: int
+    """Where in a record the state of the present block begins."""
 
 
 class Block(NamedTuple):
@@ -65,11 +78,12 @@ class Room(NamedTuple):
     """Arrays to work in, of double precision."""
 
     cells: NDArray[Any]
-    """Degree weights of every block, then cells for folding one row."""
-    state: NDArray[Any]
-    """What the kernel keeps of each row for the present block."""
+    """Degree weights of every group of eight bases, then cells for folding one row."""
+    planes: NDArray[Any]
+    """(cells * LANES * n,): the state of every row for a group of bases, one basis after the other;
+    empty if whole groups are learnt together."""
     slopes: NDArray[Any]
-    """(longest column, LANES): derivatives of the rows' predictions."""
+    """(longest column * count,): derivatives of the rows' predictions."""
     is_hard: NDArray[Any]
     """(longest column,): rows whose slope could not be read off their state."""
     small: NDArray[Any]
@@ -77,20 +91,35 @@ class Room(NamedTuple):
 
 
 @jit
-def fold_rows(kernel, table, block, rows, plan, room, width):
-    """Write the state of every row for the bases of a block."""
-    for i in range(rows.numbers.size):
-        _keep_state(
-            kernel, room, i, width, _fold_row(kernel, table, block, rows, plan, room, i, -1)
-        )
+def fold_rows(kernel, table, group, rows, plan, records, room):
+    """Work out the state of every row for a group of bases, into the records or the planes."""
+    n, n_cells = rows.numbers.size, column_kernels.n_row_cells(kernel)
+    for i in range(n):
+        last = _fold_row(kernel, table, group, rows, plan, room, i, -1)
+        if room.planes.size == 0:
+            _keep_state(kernel, records, room, i, group.count, last)
+            continue
+        for t in range(n_cells):
+            for r in range(group.count):
+                room.planes[(t * LANES + r) * n + i] = room.cells[(last + t) * LANES + r]
 
 
 @jit
-def _keep_state(kernel, room, i, width, last):
-    n_cells = column_kernels.n_row_cells(kernel)
-    for t in range(n_cells):
-        number = kernels.cell(room.cells, last + t)
-        column_kernels.set_row_cell(room.state, i * n_cells + t, width, number)
+def load_state(kernel, first, count, records, room):
+    """Copy the state of some bases of the group into the records."""
+    n = records.values.size // records.stride
+    for t in range(column_kernels.n_row_cells(kernel)):
+        for r in range(count):
+            plane, place = (t * LANES + first + r) * n, records.offset + t * count + r
+            for i in range(n):
+                records.values[i * records.stride + place] = room.planes[plane + i]
+
+
+@jit
+def _keep_state(kernel, records, room, i, width, last):
+    at = i * records.stride + records.offset
+    for t in range(column_kernels.n_row_cells(kernel)):
+        store(records.values, at + t * width, width, kernels.cell(room.cells, last + t))
 
 
 @jit
@@ -113,41 +142,63 @@ def _fold_row(kernel, table, block, rows, plan, room, i, left_out):
 
 @jit
 def sweep_factors(
-    kernel, loss, penalty, block, first, last, columns, rows, plan, parameters, strengths,
-    margins, room, width,
+    kernel, loss, penalty, block, first, last, columns, rows, plan, parameters, strengths, records,
+    room,
 ):  # fmt: skip
     """Minimise over the factors of the block's bases, one row of the table after the other."""
+    _sweep(
+        broadcast(room.small, 0.0), kernel, loss, penalty, block, first, last, columns, rows, plan,
+        parameters, strengths, records, room,
+    )  # fmt: skip
+
+
+@jit
+def sweep_basis(
+    kernel, loss, penalty, block, first, last, columns, rows, plan, parameters, strengths, records,
+    room,
+):  # fmt: skip
+    """Do what :func:`sweep_factors` does for a block of a single basis, without lanes."""
+    _sweep(
+        0.0, kernel, loss, penalty, block, first, last, columns, rows, plan, parameters, strengths,
+        records, room,
+    )  # fmt: skip
+
+
+@jit
+def _sweep(
+    zero, kernel, loss, penalty, block, first, last, columns, rows, plan, parameters, strengths,
+    records, room,
+):  # fmt: skip
+    """Sweep with numbers of the type of ``zero``: lanes or scalars."""
     table = parameters.table
-    weights = load(parameters.weights, block.column, block.count)
-    for r in range(LANES):
-        room.small[_SCALES + r] = 0.0
+    weights = load_like(zero, parameters.weights, block.column, block.count)
     for j in range(first, last):
-        begin, n = _extent(columns, plan, margins, j)
+        begin, n = _extent(columns, plan, records, j)
         if n == 0:
             continue
         place = j * table.shape[2] + block.column
-        p = load(table, place, block.count)
+        p = load_like(zero, table, place, block.count)
         n_hard = _collect(
-            kernel, loss, block, columns, rows, plan, table, weights, p, j, begin, n, margins,
-            room, width,
-        )  # fmt: skip
+            kernel, loss, block, columns, rows, plan, table, weights, p, j, begin, n, records, room
+        )
         store(room.small, _START, LANES, p)
         for r in range(block.count):
             room.small[_SCALES + r] = strengths[j] * abs(parameters.weights[0, block.column + r])
         _solve(penalty, room.small, block.count)
-        change = load(room.small, _CHANGE, LANES)
+        for r in range(block.count, LANES):
+            room.small[_CHANGE + r] = 0.0
+        change = load_like(zero, room.small, _CHANGE, LANES)
         store(table, place, block.count, p + change)
         _spread(
-            kernel, block, columns, rows, plan, table, p, change, j, begin, n, margins, room, width,
-            n_hard,
-        )  # fmt: skip
+            kernel, block, columns, rows, plan, table, p, change, begin, n, records, room, n_hard
+        )
 
 
 @jit
-def _extent(columns, plan, margins, j):
+def _extent(columns, plan, records, j):
     """Return where a column's entries begin and how many there are; a dummy is in every row."""
     if j >= plan.first_dummy:
-        return -1, margins.size // MARGIN_COLUMNS
+        return -1, records.values.size // records.stride
     return columns.indptr[j], columns.indptr[j + 1] - columns.indptr[j]
 
 
@@ -161,41 +212,43 @@ def _entry(columns, begin, t):
 
 @jit
 def _collect(
-    kernel, loss, block, columns, rows, plan, table, weights, p, j, begin, n, margins, room, width
+    kernel, loss, block, columns, rows, plan, table, weights, p, j, begin, n, records, room
 ):
     """Sum up gradient and Hessian over a column; return the number of rows that had to be folded.
 
     Leaves the derivatives of the rows' predictions in ``room.slopes``.
     """
-    n_cells, curvature = column_kernels.n_row_cells(kernel), losses.curvature(loss)
-    gradient = broadcast(room.small, 0.0)
-    for r in range(block.count):
+    count, curvature = block.count, losses.curvature(loss)
+    gradient = p * 0.0
+    for r in range(count):
         store(room.small, r * LANES, LANES, gradient)
     n_hard = 0
     for t in range(n):
         i, x = _entry(columns, begin, t)
         if t + _AHEAD < n:
-            _prefetch(columns, begin, t + _AHEAD, n_cells * width, margins, room)
+            _prefetch(columns, begin, t + _AHEAD, records)
+        at = i * records.stride
         z = p * x
         slope, bound = column_kernels.row_slope(
-            kernel, room.state, i * n_cells, width, z, room.cells, block.theta
+            kernel, records.values, at + records.offset, count, z, room.cells, block.theta
         )
         is_hard = _is_hard(slope, bound, z)
+        room.is_hard[t] = is_hard
         if is_hard:
-            at = _fold_row(kernel, table, block, rows, plan, room, i, j)
+            cells = _fold_row(kernel, table, block, rows, plan, room, i, j) * LANES
             slope, bound = column_kernels.row_slope(
-                kernel, room.cells, at, LANES, z * 0.0, room.cells, block.theta
+                kernel, room.cells, cells, LANES, z * 0.0, room.cells, block.theta
             )
             n_hard += 1
-        room.is_hard[t] = is_hard
         g = slope * weights * x
-        store(room.slopes, t * LANES, LANES, g)
-        at = i * MARGIN_COLUMNS
-        gradient = gradient + g * _pull(loss, margins, at)
-        bend = margins[at + WEIGHT] * curvature
-        for r in range(block.count):
-            scale = room.slopes[t * LANES + r] * bend
-            store(room.small, r * LANES, LANES, load(room.small, r * LANES, LANES) + g * scale)
+        store(room.slopes, t * count, count, g)
+        gradient = gradient + g * _pull(loss, records.values, at)
+        bend = records.values[at + WEIGHT] * curvature
+        for r in range(count):
+            scale = room.slopes[t * count + r] * bend
+            store(
+                room.small, r * LANES, LANES, load_like(g, room.small, r * LANES, LANES) + g * scale
+            )
     store(room.small, _GRADIENT, LANES, gradient)
     return n_hard
 
@@ -208,10 +261,11 @@ def _is_hard(slope, bound, z):
 
 
 @jit
-def _prefetch(columns, begin, t, row_size, margins, room):
+def _prefetch(columns, begin, t, records):
     i, _ = _entry(columns, begin, t)
-    prefetch(margins, i * MARGIN_COLUMNS)
-    prefetch(room.state, i * row_size)
+    at = i * records.stride
+    for place in range(0, records.stride, _LINE):
+        prefetch(records.values, at + place)
 
 
 @jit
@@ -223,36 +277,34 @@ def _solve(penalty, small, count):
 
 
 @jit
-def _spread(
-    kernel, block, columns, rows, plan, table, p, change, j, begin, n, margins, room, width, n_hard
-):
+def _spread(kernel, block, columns, rows, plan, table, p, change, begin, n, records, room, n_hard):
     """Bring predictions and states up to date after a row of the table has changed."""
-    n_cells = column_kernels.n_row_cells(kernel)
+    count = block.count
     for t in range(n):
         i, x = _entry(columns, begin, t)
-        margins[i * MARGIN_COLUMNS + SCORE] += horizontal_sum(
-            load(room.slopes, t * LANES, LANES) * change
-        )
+        at = i * records.stride
+        g = load_like(p, room.slopes, t * count, count)
+        records.values[at + SCORE] += horizontal_sum(g * change)
         if n_hard > 0 and room.is_hard[t]:
             last = _fold_row(kernel, table, block, rows, plan, room, i, -1)
-            _keep_state(kernel, room, i, width, last)
+            _keep_state(kernel, records, room, i, count, last)
         else:
-            column_kernels.move_term(kernel, room.state, i * n_cells, width, p * x, change * x)
+            column_kernels.move_term(
+                kernel, records.values, at + records.offset, count, p * x, change * x
+            )
 
 
 @jit
-def sweep_linear(loss, penalty, first, last, columns, linear, strengths, margins, small):
+def sweep_linear(loss, penalty, first, last, columns, linear, strengths, records, small):
     """Minimise over the linear weights, one after the other."""
     curvature = losses.curvature(loss)
     for j in range(first, last):
         gradient, hessian = 0.0, 0.0
         for t in range(columns.indptr[j], columns.indptr[j + 1]):
-            at, x = columns.rows[t] * MARGIN_COLUMNS, np.float64(columns.values[t])
-            weight = margins[at + WEIGHT]
-            gradient += (
-                weight * x * losses.gradient(loss, margins[at + TARGET], margins[at + SCORE])
-            )
-            hessian += weight * x * x
+            i, x = _entry(columns, 0, t)
+            at = i * records.stride
+            gradient += x * _pull(loss, records.values, at)
+            hessian += x * x * records.values[at + WEIGHT]
         if hessian == 0.0:
             continue
         change = _scalar_step(
@@ -260,29 +312,30 @@ def sweep_linear(loss, penalty, first, last, columns, linear, strengths, margins
         )
         linear[j, 0] += change
         for t in range(columns.indptr[j], columns.indptr[j + 1]):
-            at = columns.rows[t] * MARGIN_COLUMNS
-            margins[at + SCORE] += change * np.float64(columns.values[t])
+            i, x = _entry(columns, 0, t)
+            records.values[i * records.stride + SCORE] += change * x
 
 
 @jit
-def step_dense(loss, penalty, strength, start, values, stride, margins, small):
+def step_dense(loss, penalty, strength, start, values, stride, records, small):
     """Minimise over one parameter that every row's prediction is linear in; return its change.
 
     The derivative of row i is ``values[i * stride]``, or 1 where ``values`` is empty.
     """
     gradient, hessian = 0.0, 0.0
-    n = margins.size // MARGIN_COLUMNS
+    n = records.values.size // records.stride
     for i in range(n):
         g = values[i * stride] if values.size else 1.0
-        at = i * MARGIN_COLUMNS
-        gradient += g * _pull(loss, margins, at)
-        hessian += g * g * margins[at + WEIGHT]
+        at = i * records.stride
+        gradient += g * _pull(loss, records.values, at)
+        hessian += g * g * records.values[at + WEIGHT]
     if hessian == 0.0:
         return 0.0
     hessian *= losses.curvature(loss)
     change = _scalar_step(penalty, gradient, hessian, strength, start, small)
     for i in range(n):
-        margins[i * MARGIN_COLUMNS + SCORE] += change * (values[i * stride] if values.size else 1.0)
+        g = values[i * stride] if values.size else 1.0
+        records.values[i * records.stride + SCORE] += change * g
     return change
 
 
@@ -314,16 +367,16 @@ def add_degree_values(kernel, block, rows, plan, parameters, room, t, out):
 
 
 @jit
-def total_loss(loss, margins):
+def total_loss(loss, records):
     """Return the weighted sum of losses."""
-    total = 0.0
-    for at in range(0, margins.size, MARGIN_COLUMNS):
-        value = losses.value(loss, margins[at + TARGET], margins[at + SCORE])
-        total += margins[at + WEIGHT] * value
+    total, values = 0.0, records.values
+    for at in range(0, values.size, records.stride):
+        value = losses.value(loss, values[at + TARGET], values[at + SCORE])
+        total += values[at + WEIGHT] * value
     return total
 
 
 @jit
-def _pull(loss, margins, at):
+def _pull(loss, values, at):
     """Return the weighted derivative of a row's loss by its prediction."""
-    return margins[at + WEIGHT] * losses.gradient(loss, margins[at + TARGET], margins[at + SCORE])
+    return values[at + WEIGHT] * losses.gradient(loss, values[at + TARGET], values[at + SCORE])
