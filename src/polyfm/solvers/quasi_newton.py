@@ -164,8 +164,7 @@ class _Descent:
         self._targets = [rows.target.astype(np.float64) for rows in training.rows]
         first = self._learners[0]
         self._strength = _strengths(first, accumulator)
-        second = self._strength + _curvatures(first, accumulator)
-        self._scale = 1.0 / np.sqrt(np.maximum(second, _LEAST_CURVATURE))
+        self._scale = _scales(self._strength + _curvatures(first, accumulator))
         self._value = np.inf
         """The least objective so far, that of the last iteration or below."""
         self._losses: list[float] = []
@@ -205,10 +204,10 @@ class _Descent:
             except NotFiniteError as error:
                 row = error.row
             else:
+                row = -1
                 if np.isfinite(value) and np.isfinite(gradient).all():
                     self._value = min(self._value, value)
                     return value, gradient
-                row = None
         if not np.isfinite(self._value):
             raise self._divergence(row)
         wall = self._value + _WALL * (abs(self._value) + 1.0)
@@ -244,11 +243,11 @@ class _Descent:
             return None
         free = dict.fromkeys(("bias", "linear", "theta", "table"), np.inf)
         bound = self._accumulator.spread(weights=settings.penalties.weights.bound, **free)
-        bounds = np.tile(bound, len(self._learners))
+        bounds = np.tile(bound / self._scale, len(self._learners))
         return Bounds(-bounds, bounds)
 
-    def _divergence(self, row: int | None) -> DivergenceError:
-        where = "" if row is None else f" of row {row}"
+    def _divergence(self, row: int) -> DivergenceError:
+        where = f" of row {row}" if row >= 0 else ""
         learner = self._learners[0]
         return DivergenceError(
             f"training diverged in epoch {learner.n_epochs + 1}: the prediction or the gradient"
@@ -288,3 +287,9 @@ def _curvatures(learner: QuasiNewtonLearner, accumulator: Accumulator) -> NDArra
         theta=_TYPICAL_SLOPE * every_row,
         table=_TYPICAL_SLOPE * accumulator.rows_of_table(columns, every_row),
     )
+
+
+def _scales(curvatures: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return about one over the root of each curvature, as a power of two: exact to multiply by."""
+    exponents = -0.5 * np.log2(np.maximum(curvatures, _LEAST_CURVATURE))
+    return np.asarray(np.exp2(np.round(exponents)))
