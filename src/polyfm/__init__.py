@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from polyfm.estimators import FMClassifier, FMRegressor
+    from polyfm.estimators import (
+        FMClassifier,
+        FMRegressor,
+        PolynomialNetworkClassifier,
+        PolynomialNetworkRegressor,
+    )
     from polyfm.exceptions import DivergenceError
     from polyfm.persistence import ModelFileError, load_model, load_pipeline, save_model
 
@@ -18,6 +23,8 @@ _HOMES = {
     "FMClassifier": "polyfm.estimators",
     "FMRegressor": "polyfm.estimators",
     "ModelFileError": "polyfm.persistence",
+    "PolynomialNetworkClassifier": "polyfm.estimators",
+    "PolynomialNetworkRegressor": "polyfm.estimators",
     "load_model": "polyfm.persistence",
     "load_pipeline": "polyfm.persistence",
     "save_model": "polyfm.persistence",
@@ -32,6 +39,8 @@ __all__ = [
     "FMClassifier",
     "FMRegressor",
     "ModelFileError",
+    "PolynomialNetworkClassifier",
+    "PolynomialNetworkRegressor",
     "__version__",
     "load_model",
     "load_pipeline",

@@ -46,7 +46,7 @@ def blocks_of(model: Any, size: int, output: int) -> list[Block]:
     TypeError
         For a kernel from outside the package, whose expansion is not known.
     """
-    exported, layout = model._exported, model._layout
+    exported, layout = model._expansion
     blocks = []
     for key, columns in layout.columns.items():
         factors, dummies, lam = (
@@ -63,7 +63,7 @@ def blocks_of(model: Any, size: int, output: int) -> list[Block]:
 
 def coefficients_of(model: Any, output: int) -> NDArray[Any]:
     """Return the linear weights of one output."""
-    return np.asarray(_of_output(model, model._exported.coef, output))
+    return np.asarray(_of_output(model, model.coef_, output))
 
 
 def weight_in(blocks: list[Block], columns: Sequence[int]) -> float:
@@ -76,7 +76,7 @@ def weight_in(blocks: list[Block], columns: Sequence[int]) -> float:
 
 def intercept_of(model: Any, output: int) -> float:
     """Return the bias of one output."""
-    return float(np.ravel(model._exported.intercept)[output])
+    return float(np.ravel(model.intercept_)[output])
 
 
 def _of_output(model: Any, array: NDArray[Any], output: int) -> NDArray[Any]:

@@ -39,10 +39,11 @@ def _inverse_link(loss, p):
 
 @contract.best_constant.implements(Logistic)
 def _best_constant(loss, y, weight):
-    # Half a row's weight is added to either class, so that a class without rows stays finite.
-    half = 0.5 * float(np.mean(weight))
-    positive = float(weight[y > 0].sum()) + half
-    negative = float(weight[y < 0].sum()) + half
+    # A thousandth is added to either class, so that a class without rows stays finite. A share of
+    # the weight, not of a row: a row of weight 2 is to count as two rows.
+    spare = 1e-3 * float(weight.sum())
+    positive = float(weight[y > 0].sum()) + spare
+    negative = float(weight[y < 0].sum()) + spare
     return float(np.log(positive) - np.log(negative))
 
 

@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfm.estimators._target import TargetScale
+from polyfm.models._lifted_score import LiftedParameters
 from polyfm.models._score import Parameters
 from polyfm.models.factorized import Factorized, aligned_zeros
 from polyfm.models.layout import Layout
+from polyfm.models.lifted import Lifted
 from polyfm.persistence.container import TENSOR_TYPES, ModelFileError
 from polyfm.persistence.frozen import FrozenLearner
 from polyfm.solvers._epoch import Penalties, Switches
 from polyfm.solvers.learner import Settings
+from polyfm.solvers.lifted_descent import LiftedLearner
 from polyfm.solvers.quasi_newton import QuasiNewtonLearner
 from polyfm.solvers.stochastic import StochasticLearner
 
@@ -34,6 +37,7 @@ def _records() -> dict[str, type]:
         *(Factorized, Parameters, Layout, Penalties, Switches, Settings, TargetScale),
         *(StochasticLearner, QuasiNewtonLearner, FrozenLearner),
     ]
+    classes += [Lifted, LiftedParameters, LiftedLearner]
     for package in _SPEC_PACKAGES:
         module = importlib.import_module(f"polyfm.{package}")
         classes += [getattr(module, name) for name in module.__all__]

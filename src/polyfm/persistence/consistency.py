@@ -11,6 +11,7 @@ from polyfm.estimators._target import TargetScale
 from polyfm.kernels import contract as kernels
 from polyfm.models.factorized import Factorized
 from polyfm.models.layout import Layout
+from polyfm.models.lifted import Lifted
 from polyfm.persistence.container import ModelFileError
 from polyfm.persistence.frozen import FrozenLearner
 from polyfm.solvers.learner import Learner
@@ -33,6 +34,9 @@ def _check_learner(learner: Learner, layout: Layout, n_features: int) -> None:
     factorized: Factorized = learner.model
     if layout.n_dummies < 0 or learner.n_rows < 1 or learner.n_visits < 0:
         raise ModelFileError("the file holds a negative number of rows.")
+    if isinstance(learner.model, Lifted):
+        _check_lifted(learner.model, layout, n_features)
+        return
     m, k = layout.degrees.shape
     planes = 1 if isinstance(learner, FrozenLearner) else learner.n_planes
     extras = {0} if isinstance(learner, FrozenLearner) else {1, 2}
@@ -53,6 +57,19 @@ def _check_learner(learner: Learner, layout: Layout, n_features: int) -> None:
     if {block.dtype for block in p} not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
         raise ModelFileError("the parameters are not of one floating-point type.")
     if kernels.n_degree_weights(factorized.kernel) != m or factorized.n_dummies != layout.n_dummies:
+        raise ModelFileError("the kernel does not fit the parameters.")
+
+
+def _check_lifted(model: Lifted, layout: Layout, n_features: int) -> None:
+    m, r = layout.degrees.shape
+    p = model.parameters
+    _check_shape("bias", p.bias, (1,))
+    _check_shape("linear", p.linear, (n_features,))
+    _check_shape("table", p.table, (n_features + layout.n_dummies, r, m))
+    _check_shape("met", p.met, (n_features,))
+    if {p.bias.dtype, p.linear.dtype, p.table.dtype} != {np.dtype(np.float64)}:
+        raise ModelFileError("the parameters of a lifted model are not in double precision.")
+    if kernels.n_degree_weights(model.kernel) != m or model.n_dummies != layout.n_dummies:
         raise ModelFileError("the kernel does not fit the parameters.")
 
 

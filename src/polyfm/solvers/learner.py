@@ -127,7 +127,7 @@ class Learner(ABC):
         p = self.model.parameters
         if features is not None:
             p = p._replace(linear=p.linear[features], table=p.table[features])
-        for name, block in zip(Parameters._fields, p, strict=True):
+        for name, block in zip(p._fields, p, strict=True):
             with np.errstate(invalid="ignore"):
                 extremes = (block.min(initial=0.0), block.max(initial=0.0))
             if not np.isfinite(extremes).all():

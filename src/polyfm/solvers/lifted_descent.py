@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -108,7 +109,7 @@ class LiftedLearner(Learner):
         scales = np.repeat(self.settings.start_scales, m)
         drawn = np.empty((len(features), rank * m))
         sweep.draw(self.settings.seed, features, drawn)
-        table[features] = (drawn * scales * units[:, None]).reshape(-1, rank, m)
+        table[features] = (drawn * scales * units[:, None]).reshape(len(features), rank, m)
 
     @staticmethod
     def train(training: Training) -> None:
@@ -209,23 +210,23 @@ class Descent:
         switches, p = self._learner.settings.switches, self._learner.model.parameters
         d = len(p.linear)
         if switches.bias:
-            yield lambda: self._descend_linear(d, p.bias, np.zeros(1), (0, 1))
+            yield partial(self._descend_linear, d, p.bias, np.zeros(1), (0, 1))
         if switches.linear:
             for part in self._parts:
                 within = (part[0], min(part[1], d))
-                yield lambda part=within: self._descend_linear(0, p.linear, self._alphas, part)
+                yield partial(self._descend_linear, 0, p.linear, self._alphas, within)
         for basis in range(p.table.shape[1]):
             yield from self._calls_of_basis(basis)
 
     def _calls_of_basis(self, basis: int) -> Iterator[Callable[[], None]]:
         kernel = self._learner.model.kernel
-        yield lambda: sweep.begin_basis(kernel, self._samples)
+        yield partial(sweep.begin_basis, kernel, self._samples)
         for part in self._parts:
-            yield lambda part=part: self._absorb(basis, part)
+            yield partial(self._absorb, basis, part)
         for slot in range(self._learner.model.degree):
-            yield lambda slot=slot: sweep.focus_rows(kernel, self._samples, slot)
+            yield partial(sweep.focus_rows, kernel, self._samples, slot)
             for part in self._parts:
-                yield lambda slot=slot, part=part: self._descend_slot(basis, slot, part)
+                yield partial(self._descend_slot, basis, slot, part)
 
     def _descend_linear(
         self, offset: int, weights: NDArray[Any], strengths: NDArray[Any], part: tuple[int, int]
