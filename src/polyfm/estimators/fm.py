@@ -59,10 +59,13 @@ class FMRegressor(RegressorMixin, BaseFM):
         ``"squared"``, ``"huber"``, ``"quantile"`` or ``"poisson"``; a spec such as
         ``Huber(delta=2.0)`` sets more, in the unit of the target.
     solver : {"adagrad", "sgd", "cd", "lbfgs"} or spec, default="adagrad"
-        ``"adagrad"`` and ``"sgd"`` learn row by row; a spec of :mod:`polyfm.updates` such as
-        ``AdaGrad(0.1, 5.0)`` brings its own learning rate. ``"cd"`` is coordinate descent: column
+        ``"adagrad"`` and ``"sgd"`` learn row by row. ``"cd"`` is coordinate descent: column
         by column, each step the exact minimum (for losses other than the squared one, of an upper
         bound), no learning rate, an objective that never rises; not for ``kernel="polynomial"``.
+        ``"lbfgs"`` moves all parameters at once by the gradient of all rows (L-BFGS), no learning
+        rate, an objective that never rises; for ``penalty="l2"`` and losses without corners (all
+        but ``"quantile"``). A spec of :mod:`polyfm.updates` such as ``AdaGrad(0.1, 5.0)`` learns
+        row by row and brings its own learning rate.
     alpha : float, array or dict, default=1.0
         Penalty of the linear term. An array has one value per field (see ``fields``), a dict
         maps fields to values; fields that it leaves out have 1.0.
@@ -313,10 +316,13 @@ class FMClassifier(ClassifierMixin, BaseFM):
     loss : str or spec, default="logistic"
         ``"logistic"`` or ``"squared_hinge"``.
     solver : {"adagrad", "sgd", "cd", "lbfgs"} or spec, default="adagrad"
-        ``"adagrad"`` and ``"sgd"`` learn row by row; a spec of :mod:`polyfm.updates` such as
-        ``AdaGrad(0.1, 5.0)`` brings its own learning rate. ``"cd"`` is coordinate descent: column
+        ``"adagrad"`` and ``"sgd"`` learn row by row. ``"cd"`` is coordinate descent: column
         by column, each step the exact minimum (for losses other than the squared one, of an upper
         bound), no learning rate, an objective that never rises; not for ``kernel="polynomial"``.
+        ``"lbfgs"`` moves all parameters at once by the gradient of all rows (L-BFGS), no learning
+        rate, an objective that never rises; for ``penalty="l2"`` and losses without corners (all
+        but ``"quantile"``). A spec of :mod:`polyfm.updates` such as ``AdaGrad(0.1, 5.0)`` learns
+        row by row and brings its own learning rate.
     alpha : float, array or dict, default=1.0
         Penalty of the linear term. An array has one value per field (see ``fields``), a dict
         maps fields to values; fields that it leaves out have 1.0.
