@@ -49,6 +49,9 @@ class QuasiNewtonLearner(Learner):
     F and its gradient; an iteration takes one pass, or a few where the step has to be shortened,
     and never raises F. Columns in no row keep the weights they have.
 
+    Besides data and model it keeps, in double precision, some 45 numbers for each parameter, two
+    more for each further thread, and a copy of the data's values if they are single.
+
     References
     ----------
     Zhu, Byrd, Lu, Nocedal, "Algorithm 778: L-BFGS-B", ACM TOMS 1997.
