@@ -22,7 +22,7 @@ def _one_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_name_it_lists_them(run: Run) -> None:
-    assert run("reproduce").out == "nothing          Measure nothing.\n"
+    assert run("reproduce").out == "nothing             Measure nothing.\n"
 
 
 def test_prints_the_table(run: Run) -> None:
@@ -39,3 +39,29 @@ def test_unknown_name(run: Run) -> None:
     result = run("reproduce", "everything")
     assert result.code == 2
     assert "no experiment 'everything'; choose one of nothing" in result.err
+
+
+def test_draws_a_figure(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    drawn = experiments.Report("Drawn", ("model",), draw=lambda figure: figure.subplots())
+    monkeypatch.setitem(experiments.EXPERIMENTS, "drawn", lambda: drawn)
+    assert run("reproduce", "drawn", "--figure", tmp_path / "f.png").code == 0
+    assert (tmp_path / "f.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_an_experiment_without_a_figure(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    result = run("reproduce", "nothing", "--figure", tmp_path / "f.png")
+    assert result.code == 2
+    assert "has no figure" in result.err
+
+
+def test_the_long_version(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def long(full: bool = False) -> experiments.Report:
+        """Measure long."""
+        return experiments.Report("Long" if full else "Short", ("model",), [("a",)])
+
+    monkeypatch.setitem(experiments.EXPERIMENTS, "long", long)
+    assert run("reproduce", "long").out.startswith("Short")
+    assert run("reproduce", "long", "--full").out.startswith("Long")
+    assert "no long version" in run("reproduce", "nothing", "--full").err

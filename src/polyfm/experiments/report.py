@@ -1,11 +1,13 @@
-"""A table of results that prints, and goes into CSV and Markdown."""
+"""A table of results that prints, and goes into CSV, Markdown and a figure."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 
 @dataclass
@@ -22,12 +24,15 @@ class Report:
         Cells: text or numbers.
     notes : list of str
         What a reader has to know to repeat or compare the figures.
+    draw : callable, optional
+        Draws the results into the matplotlib figure that it is given.
     """
 
     title: str
     columns: Sequence[str]
     rows: list[tuple[object, ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    draw: Callable[[Any], None] | None = None
 
     def add(self, *cells: object) -> None:
         """Append a row.
@@ -70,6 +75,26 @@ class Report:
         writer.writerow(self.columns)
         writer.writerows(self.rows)
         return out.getvalue()
+
+    def save_figure(self, path: Path) -> None:
+        """Write the figure as PNG, or what the suffix of ``path`` says.
+
+        Raises
+        ------
+        ValueError
+            If the experiment has no figure.
+        ImportError
+            If matplotlib is not installed.
+        """
+        if self.draw is None:
+            raise ValueError(f"{self.title!r} has no figure.")
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise ImportError("figures need matplotlib: pip install 'polyfm[plot]'.") from error
+        figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+        self.draw(figure)
+        figure.savefig(path, dpi=100)
 
     def _notes(self) -> list[str]:
         return [f"- {note}" for note in self.notes]
