@@ -39,7 +39,7 @@ def _check_learner(learner: Learner, layout: Layout, n_features: int) -> None:
         return
     m, k = layout.degrees.shape
     planes = 1 if isinstance(learner, FrozenLearner) else learner.n_planes
-    extras = {0} if isinstance(learner, FrozenLearner) else {1, 2}
+    extras = {0} if isinstance(learner, FrozenLearner) else {1, 2, 4}
     p = factorized.parameters
     shapes = {
         "bias": (planes, 1),
@@ -54,6 +54,10 @@ def _check_learner(learner: Learner, layout: Layout, n_features: int) -> None:
         raise ModelFileError(f"linear has shape {p.linear.shape}.")
     _check_shape("linear", p.linear, (n_features, p.linear.shape[1]))
     _check_shape("start_scales", learner.settings.start_scales, (k,))
+    for name in ("linear_strengths", "factor_strengths"):
+        strengths = getattr(learner.settings, name)
+        if strengths is not None:
+            _check_shape(name, strengths, (n_features,))
     if {block.dtype for block in p} not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
         raise ModelFileError("the parameters are not of one floating-point type.")
     if kernels.n_degree_weights(factorized.kernel) != m or factorized.n_dummies != layout.n_dummies:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NoReturn
 
 from polyfm.data.rows import Rows
@@ -16,7 +17,7 @@ class FrozenLearner(StochasticLearner):
         """Keep of a learner what predictions need."""
         return cls(
             learner.model.weights_only(),
-            learner.settings,
+            replace(learner.settings, linear_strengths=None, factor_strengths=None),
             learner.n_visits,
             learner.n_rows,
             learner.n_epochs,
