@@ -224,7 +224,7 @@ class Descent:
             cells=aligned_zeros(((len(self.groups) * m + n_folding) * LANES,), np.float64),
             planes=np.empty(self._n_state * LANES * n if in_parts else 0),
             slopes=aligned_zeros((longest * LANES,), np.float64),
-            is_hard=np.zeros(longest, dtype=np.bool_),
+            hard=np.zeros(longest, dtype=np.int64),
             small=aligned_zeros((_sweep.SMALL_ROOM,), np.float64),
         )
 

@@ -34,7 +34,7 @@ from polyfm.penalties import contract as penalties
 
 SCORE, TARGET, WEIGHT = 0, 1, 2
 """Where a record holds the prediction, the target and the weight of its row."""
-_AHEAD = 8
+_AHEAD = 16
 _LINE = 8
 """Numbers of a cache line."""
 _GRADIENT = LANES * LANES
@@ -84,8 +84,8 @@ class Room(NamedTuple):
     empty if whole groups are learnt together."""
     slopes: NDArray[Any]
     """(longest column * count,): derivatives of the rows' predictions."""
-    is_hard: NDArray[Any]
-    """(longest column,): rows whose slope could not be read off their state."""
+    hard: NDArray[Any]
+    """(longest column,): entries of the column whose slope could not be read off the state."""
     small: NDArray[Any]
     """(SMALL_ROOM,): Hessian, gradient, scales, start and change of a block."""
 
@@ -219,7 +219,7 @@ def _collect(
     Leaves the derivatives of the rows' predictions in ``room.slopes``.
     """
     count, curvature = block.count, losses.curvature(loss)
-    gradient = p * 0.0
+    gradient, diagonal = p * 0.0, p * 0.0
     for r in range(count):
         store(room.small, r * LANES, LANES, gradient)
     n_hard = 0
@@ -233,8 +233,8 @@ def _collect(
             kernel, records.values, at + records.offset, count, z, room.cells, block.theta
         )
         is_hard = _is_hard(slope, bound, z)
-        room.is_hard[t] = is_hard
         if is_hard:
+            room.hard[n_hard] = t
             cells = _fold_row(kernel, table, block, rows, plan, room, i, j) * LANES
             slope, bound = column_kernels.row_slope(
                 kernel, room.cells, cells, LANES, z * 0.0, room.cells, block.theta
@@ -244,12 +244,17 @@ def _collect(
         store(room.slopes, t * count, count, g)
         gradient = gradient + g * _pull(loss, records.values, at)
         bend = records.values[at + WEIGHT] * curvature
+        if count == 1:
+            diagonal = diagonal + g * g * bend
+            continue
         for r in range(count):
             scale = room.slopes[t * count + r] * bend
             store(
                 room.small, r * LANES, LANES, load_like(g, room.small, r * LANES, LANES) + g * scale
             )
     store(room.small, _GRADIENT, LANES, gradient)
+    if count == 1:
+        store(room.small, 0, 1, diagonal)
     return n_hard
 
 
@@ -279,13 +284,14 @@ def _solve(penalty, small, count):
 @jit
 def _spread(kernel, block, columns, rows, plan, table, p, change, begin, n, records, room, n_hard):
     """Bring predictions and states up to date after a row of the table has changed."""
-    count = block.count
+    count, next_hard = block.count, 0
     for t in range(n):
         i, x = _entry(columns, begin, t)
         at = i * records.stride
         g = load_like(p, room.slopes, t * count, count)
         records.values[at + SCORE] += horizontal_sum(g * change)
-        if n_hard > 0 and room.is_hard[t]:
+        if next_hard < n_hard and room.hard[next_hard] == t:
+            next_hard += 1
             last = _fold_row(kernel, table, block, rows, plan, room, i, -1)
             _keep_state(kernel, records, room, i, count, last)
         else:
@@ -302,6 +308,8 @@ def sweep_linear(loss, penalty, first, last, columns, linear, strengths, records
         gradient, hessian = 0.0, 0.0
         for t in range(columns.indptr[j], columns.indptr[j + 1]):
             i, x = _entry(columns, 0, t)
+            if t + _AHEAD < columns.rows.size:
+                prefetch(records.values, columns.rows[t + _AHEAD] * records.stride)
             at = i * records.stride
             gradient += x * _pull(loss, records.values, at)
             hessian += x * x * records.values[at + WEIGHT]
