@@ -17,7 +17,7 @@ from polyfm.losses import contract as losses
 from polyfm.models.layout import lay_out
 from polyfm.penalties import L2, Box
 from polyfm.solvers import _accumulate
-from polyfm.solvers._accumulate import Accumulator
+from polyfm.solvers._accumulate import Accumulator, NotFiniteError
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
 from polyfm.solvers.learner import Settings
 from polyfm.solvers.quasi_newton import QuasiNewtonLearner, _Descent
@@ -237,6 +237,14 @@ def test_order_1_is_ridge_regression(table):
         assert np.isclose(fitted.intercept_, ridge.intercept_, rtol=1e-6)
 
 
+def test_a_penalty_for_each_column(table):
+    X, y = table
+    alpha = np.array([0.1, 3.0, 50.0, 1.0, 10.0])
+    fitted = regressor(order=1, alpha=alpha, max_iter=200).fit(X, y)
+    ridge = Ridge(alpha=1.0, tol=1e-12).fit(X / np.sqrt(alpha), y)
+    assert np.allclose(fitted.coef_, ridge.coef_ / np.sqrt(alpha), rtol=1e-6, atol=1e-6)
+
+
 def test_order_1_is_logistic_regression(table):
     X, y = table
     for alpha in (0.5, 10.0):
@@ -389,6 +397,31 @@ def test_steps_that_go_too_far_are_taken_back(random):
     objective = model.history_["objective"]
     assert np.all(np.diff(objective) <= 0) and np.isfinite(objective).all()
     assert np.corrcoef(model.predict(X), np.exp(X[:, 0] / 1e3))[0, 1] > 0.9
+
+
+def test_trial_steps_that_are_not_finite_are_shortened(table, monkeypatch):
+    X, y = table
+    wanted = regressor(order=1, max_iter=100).fit(X, y)
+    work, calls = Accumulator.loss_and_gradient, itertools.count()
+
+    def sometimes(self, *args):
+        if next(calls) in (1, 2, 7):
+            raise NotFiniteError(0)
+        return work(self, *args)
+
+    monkeypatch.setattr(Accumulator, "loss_and_gradient", sometimes)
+    model = regressor(order=1, max_iter=100).fit(X, y)
+    assert next(calls) > 8
+    assert np.all(np.diff(model.history_["objective"]) <= 0)
+    assert np.allclose(model.coef_, wanted.coef_, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_interactions_are_found_where_no_lower_degree_helps(order, random):
+    X = random.choice([-1.0, 1.0], size=(400, 6))
+    y = X[:, :order].prod(axis=1)
+    model = FMRegressor(solver="lbfgs", order=order, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.99
 
 
 def test_a_start_that_is_not_finite_is_told(table):
