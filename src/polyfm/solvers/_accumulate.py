@@ -189,7 +189,7 @@ class Accumulator:
             done += sum(map(len, numbers))
             if report is not None:
                 report(done, rows.n_rows)
-        return total, self._gradient()
+        return float(total), self._gradient()
 
     def _slices(self) -> Iterator[list[NDArray[Any]]]:
         """Yield some rows of each thread, always the same: so sums come out the same."""
