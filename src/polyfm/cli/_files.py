@@ -43,6 +43,8 @@ class Content(NamedTuple):
 
     rows: Any
     target: NDArray[Any] | None
+    fields: NDArray[np.int64] | None = None
+    """Of each column of a matrix, where the file tells it."""
 
 
 def add_source(parser: Any) -> None:
@@ -165,11 +167,14 @@ def read_sparse(source: Source, *, labels: bool) -> tuple[Content, bool]:
 
 
 def _load(source: Source, zero_based: bool | str, labels: bool) -> Content:
+    fields = None
     if source.format == "svmlight":
         X, y = load_svmlight(source.path, zero_based=zero_based, labels=labels)
     else:
-        X, y, _ = load_libffm(source.path, zero_based=zero_based, labels=labels, shared_ids="mark")
-    return Content(X, None if y is None else _target(y))
+        X, y, fields = load_libffm(
+            source.path, zero_based=zero_based, labels=labels, shared_ids="mark"
+        )
+    return Content(X, None if y is None else _target(y), fields)
 
 
 def _target(y: NDArray[Any]) -> NDArray[Any]:

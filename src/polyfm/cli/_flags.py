@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_HIDDEN = ("verbose", "warm_start")
-"""``--quiet`` stands for the first; the second is about a second fit."""
+_HIDDEN = ("verbose", "warm_start", "fields")
+"""``--quiet`` stands for the first; the second is about a second fit; the file tells the third."""
+_PER_FIELD = "array or dict"
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ def _add_flag(parser: Any, variants: Mapping[str, Parameter], defaults: Mapping[
     common["default"] = defaults.get(first.name, argparse.SUPPRESS)
     if isinstance(first.default, bool):
         parser.add_argument(flag, action=argparse.BooleanOptionalAction, **common)
+    elif _PER_FIELD in first.kind:
+        parser.add_argument(flag, type=per_field, metavar="X|X,X,...|FIELD=X,...", **common)
     else:
         choices = _choices(first.kind)
         parser.add_argument(flag, type=value_of, metavar=choices or _metavar(first), **common)
@@ -135,6 +138,23 @@ def value_of(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def per_field(text: str) -> Any:
+    """Return one value, or several by field: ``3,auto,5`` as a list, ``user=3,film=5`` as a dict.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        For a text that names some fields only.
+    """
+    parts = text.split(",")
+    if "=" not in text:
+        return value_of(text) if len(parts) == 1 else [value_of(part) for part in parts]
+    pairs = [part.rpartition("=") for part in parts]
+    if not all(equals for _, equals, _ in pairs):
+        raise argparse.ArgumentTypeError(f"must name a field for each value, got {text!r}")
+    return {name: value_of(value) for name, _, value in pairs}
 
 
 def given(args: argparse.Namespace, task: str, estimators: Mapping[str, type]) -> dict[str, Any]:

@@ -43,6 +43,9 @@ identifiers, ages); other numbers are cut into 10 quantile bins, which neither o
 cells can harm. --numeric says otherwise for one column or for all. The encoder is kept in the
 model file.
 
+Penalties: --alpha and --beta take one number, or one for each field (column of the table, field of
+the libffm file): --beta 10,auto,30 in the order of the columns, --beta 'user=10,film=30' by name.
+
 Task: auto means classification for text, truth values and targets of exactly two values, else
 regression.
 
@@ -60,6 +63,8 @@ class Data(NamedTuple):
     target: NDArray[Any]
     encoder: OneHotFieldEncoder | None
     notes: dict[str, Any]
+    fields: NDArray[np.int64] | None
+    """The field of each feature, where the file tells it."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +121,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _train(args: argparse.Namespace) -> None:
     data = _read(args)
-    model = _estimator(args, data.target)
+    model = _estimator(args, data.target).set_params(**_fields(args, data))
     data.notes["task"] = "classification" if isinstance(model, FMClassifier) else "regression"
     say(
         args,
@@ -142,7 +147,9 @@ def _read(args: argparse.Namespace) -> Data:
                 source._replace(zero_based=args.zero_based), labels=True
             )
             notes = {"format": source.format, "zero_based": zero_based}
-            return Data(content.rows, _labelled(source, content.target), None, notes)
+            return Data(
+                content.rows, _labelled(source, content.target), None, notes, content.fields
+            )
         if args.target is None:
             raise ValueError(f"{source.path} is a table: name the column to predict by --target.")
         content = read_table(source, args.target)
@@ -154,7 +161,7 @@ def _read(args: argparse.Namespace) -> Data:
         )
         X = encoder.fit_transform(content.rows)
         notes = {"format": source.format, "target": args.target}
-        return Data(X, _labelled(source, content.target), encoder, notes)
+        return Data(X, _labelled(source, content.target), encoder, notes, encoder.fields_)
 
 
 def _labelled(source: Source, target: NDArray[Any] | None) -> NDArray[Any]:
@@ -213,6 +220,23 @@ def _estimator(args: argparse.Namespace, target: NDArray[Any]) -> Any:
     task = "classification" if _is_classification(args.task, target) else "regression"
     parameters = _flags.given(args, task, _ESTIMATORS)
     return _ESTIMATORS[task](**parameters, verbose=int(not args.quiet))
+
+
+def _fields(args: argparse.Namespace, data: Data) -> dict[str, Any]:
+    """Return the parameter ``fields`` if there are penalties per field."""
+    given = [type(getattr(args, name, None)) for name in ("alpha", "beta")]
+    if list not in given and dict not in given:
+        return {}
+    if data.fields is None:
+        raise ValueError(
+            f"{args.file} has no fields, as tables and libffm files have: give --alpha and --beta "
+            "one number."
+        )
+    if dict not in given:
+        return {"fields": data.fields}
+    if data.encoder is None:
+        return {"fields": data.fields.astype(str)}
+    return {"fields": np.array(data.encoder.field_names_)[data.fields]}
 
 
 def _is_classification(task: str, target: NDArray[Any]) -> bool:
