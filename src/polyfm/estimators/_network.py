@@ -17,7 +17,7 @@ from polyfm.models.layout import Layout
 from polyfm.solvers.learner import Learner, Settings
 from polyfm.solvers.lifted_descent import LiftedLearner, refuse_unbounded
 
-_SPREAD = 0.1
+_SPREAD = 0.3
 """Standard deviation of the lifted term at the start, in units of the target's."""
 
 

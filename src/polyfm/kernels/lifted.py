@@ -54,8 +54,10 @@ def focus(kernel: Any, cells: Any, at: int, slot: int) -> None:
 
 
 @generic
-def set_apart(kernel: Any, cells: Any, at: int, factors: Any, x: float, rest: Any) -> bool:
-    """Write into ``rest[0]`` the state without a feature that was absorbed.
+def set_apart(
+    kernel: Any, cells: Any, at: int, slot: int, factors: Any, x: float, rest: Any
+) -> bool:
+    """Write into ``rest[0]`` what of the state without a feature the slot in focus needs.
 
     Returns whether its digits are right. They are lost where the feature dwarfs all others; the
     other features have then to be absorbed anew.
@@ -107,7 +109,7 @@ def _polynomial_focus(kernel, cells, at, slot):
 
 
 @set_apart.implements(Polynomial)
-def _polynomial_set_apart(kernel, cells, at, factors, x, rest):
+def _polynomial_set_apart(kernel, cells, at, slot, factors, x, rest):
     return True
 
 
@@ -158,11 +160,15 @@ def _anova_focus(kernel, cells, at, slot):
 
 
 @set_apart.implements(ANOVA)
-def _anova_set_apart(kernel, cells, at, factors, x, rest):
+def _anova_set_apart(kernel, cells, at, slot, factors, x, rest):
+    own = 1 << slot
     rest[0, 0] = cells[at, 0]
-    rest[1, 0] = abs(cells[at, 0])
+    rest[1, 0] = cells[at, 0]
     kept = True
-    for subset in range(1, (1 << kernel.degree) - 1):
+    # rest[1] adds up the sizes of what rest[0] subtracts.
+    for subset in range(1, 1 << kernel.degree):
+        if subset & own:
+            continue
         left = cells[at, subset]
         size = abs(left)
         for t in range(kernel.degree):

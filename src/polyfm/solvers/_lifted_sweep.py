@@ -171,7 +171,7 @@ def descend_slot(kernel, loss, columns, rows, samples, table, basis, slot, stren
         gradient, squares = 0.0, 0.0
         for e in range(start, stop):
             i, x = columns.indices[e], columns.values[e]
-            _set_apart(kernel, columns, rows, samples, table, basis, j, i, x)
+            _set_apart(kernel, columns, rows, samples, table, basis, slot, j, i, x)
             slope = lifted.slope(kernel, samples.cells, i, slot, x, rest)
             gradient += samples.pull[i] * slope
             squares += samples.weight[i] * slope * slope
@@ -181,7 +181,7 @@ def descend_slot(kernel, loss, columns, rows, samples, table, basis, slot, stren
             continue
         for e in range(start, stop):
             i, x = columns.indices[e], columns.values[e]
-            _set_apart(kernel, columns, rows, samples, table, basis, j, i, x)
+            _set_apart(kernel, columns, rows, samples, table, basis, slot, j, i, x)
             _move(loss, samples, i, change * lifted.slope(kernel, samples.cells, i, slot, x, rest))
             lifted.shift(kernel, samples.cells, i, slot, change * x, rest)
         # Last, as the state of each row is still that of the former factor.
@@ -189,10 +189,10 @@ def descend_slot(kernel, loss, columns, rows, samples, table, basis, slot, stren
 
 
 @jit
-def _set_apart(kernel, columns, rows, samples, table, basis, j, i, x):
+def _set_apart(kernel, columns, rows, samples, table, basis, slot, j, i, x):
     """Write the state of row ``i`` without feature ``j``, by its other features if need be."""
     rest = samples.rest
-    if lifted.set_apart(kernel, samples.cells, i, table[j, basis], x, rest):
+    if lifted.set_apart(kernel, samples.cells, i, slot, table[j, basis], x, rest):
         return
     lifted.begin(kernel, rest, 0)
     row = rows.numbers[i]
