@@ -63,7 +63,7 @@ def test_every_parameter_has_a_flag_with_help(run: Run) -> None:
     for estimator in (FMRegressor, FMClassifier):
         for name in estimator().get_params():
             flag = f"--{name.replace('_', '-')}"
-            assert (flag in result.out) == (name not in ("verbose", "warm_start")), flag
+            assert (flag in result.out) == (name not in _flags._HIDDEN), flag
     text = " ".join(result.out.split())
     assert "Highest degree m >= 1 of the interactions; 1 is a linear model. (default: 2)" in text
     assert "(default: squared) For classification:" in text
