@@ -13,7 +13,7 @@ from polyfm._jit import LANES
 from polyfm._registry import find_spec, named_specs
 from polyfm.estimators._numbers import check_number
 from polyfm.estimators._strengths import Strength, check_strengths, find_strength, read_fields
-from polyfm.kernels import ANOVA
+from polyfm.kernels import ANOVA, columns
 from polyfm.kernels import contract as kernels
 from polyfm.losses import contract as losses
 from polyfm.models.layout import Layout, lay_out
@@ -71,12 +71,29 @@ def find_learner(estimator: Any) -> type[Learner]:
     if estimator._solver == "cd":
         from polyfm.solvers.coordinate_descent import CoordinateLearner
 
+        _check_descent(estimator)
         return CoordinateLearner
     if estimator._solver == "lbfgs":
         from polyfm.solvers.quasi_newton import QuasiNewtonLearner
 
         return QuasiNewtonLearner
     return StochasticLearner
+
+
+def _check_descent(estimator: Any) -> None:
+    """Raise a ValueError where coordinate descent has no bound to minimise."""
+    if not math.isfinite(losses.curvature(find_loss(estimator))):
+        raise ValueError(
+            f"solver='cd' needs a loss whose curvature is bounded, and loss={estimator.loss!r} has "
+            "none: use solver='adagrad'."
+        )
+    kernel = find_layout(estimator).kernel
+    if type(kernel) not in columns.n_row_cells.table:
+        raise ValueError(
+            f"solver='cd' needs a kernel that is affine in each factor, and kernel="
+            f"{estimator.kernel!r} is not: use solver='adagrad' or 'lbfgs', or a lifted "
+            "PolynomialNetworkRegressor or PolynomialNetworkClassifier."
+        )
 
 
 def learns_row_by_row(estimator: Any) -> bool:

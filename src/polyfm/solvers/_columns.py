@@ -54,15 +54,18 @@ def renew_visits(counts, linear, column):
 def measure_units(rows, linear, column, features):
     """Set one over the root mean square of the non-zeros as the unit of some columns.
 
+    Rows count with their weights.
+
     Units stay between 1e-15 and 1e15, whose squares single precision can hold.
     """
     n = np.zeros(linear.shape[0])
     total = np.zeros(linear.shape[0])
     for row in rows.numbers:
+        weight = np.float64(rows.weight[row])
         for t in range(rows.indptr[row], rows.indptr[row + 1]):
             j, value = rows.indices[t], np.float64(rows.values[t])
-            n[j] += 1.0
-            total[j] += value * value
+            n[j] += weight
+            total[j] += weight * value * value
     for i in range(features.size):
         j = features[i]
         unit = np.sqrt(n[j] / total[j]) if total[j] > 0.0 else _LARGEST_UNIT

@@ -25,7 +25,7 @@ from polyfm.solvers.learner import Report, Settings
 
 _SECONDS_PER_SLICE = 0.15
 _FIRST_SLICE = 200_000
-"""Non-zeros of the first call of compiled code; later ones are cut by the time they take."""
+"""Non-zeros of the first call of a pass; later ones are cut by the time they take."""
 
 Sweep = Callable[[int, int], None]
 """Learns the columns from a first one to before a last one."""
@@ -52,7 +52,7 @@ class Descent:
         d, n_dummies = model.n_features, model.n_dummies
         self._linear_strengths = _or_ones(settings.linear_strengths, d, 0)
         self._factor_strengths = _or_ones(settings.factor_strengths, d, n_dummies)
-        self._slice = float(_FIRST_SLICE)
+        self._slices: dict[int, float] = {}
 
     def sweep(self, report: Report | None) -> tuple[float, float]:
         """Go once over all parameters; return the mean loss and the mean objective after it."""
@@ -112,13 +112,14 @@ class Descent:
         done = 0
         while done < n_columns:
             first = min(done, len(ends) - 1)
-            last = int(np.searchsorted(ends, ends[first] + self._slice))
+            size = self._slices.get(number, _FIRST_SLICE)
+            last = int(np.searchsorted(ends, ends[first] + size))
             # Columns of dummy features hold all rows: one call for all of them.
             last = n_columns if last >= len(ends) - 1 else max(last, done + 1)
             started = time.perf_counter()
             run(done, last)
             seconds = max(time.perf_counter() - started, 1e-6)
-            self._slice = np.clip(self._slice * _SECONDS_PER_SLICE / seconds, 1e4, 4 * self._slice)
+            self._slices[number] = np.clip(size * _SECONDS_PER_SLICE / seconds, 1e4, 1e12)
             done = last
             if report is not None:
                 report(number * n_columns + done, n_passes * n_columns)
