@@ -5,12 +5,14 @@ a function in a module here and one line in ``EXPERIMENTS``.
 """
 
 from polyfm.experiments.clicks import adult, criteo, frappe
+from polyfm.experiments.descent import ratings_descent
 from polyfm.experiments.ratings import movielens_1m, movielens_100k
 from polyfm.experiments.report import Report
 
 EXPERIMENTS = {
     "movielens-100k": movielens_100k,
     "movielens-1m": movielens_1m,
+    "ratings-descent": ratings_descent,
     "adult": adult,
     "frappe": frappe,
     "criteo": criteo,
