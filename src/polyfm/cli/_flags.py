@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,12 @@ def _plain(text: str) -> str:
     return text.replace("``", "").replace("`", "")
 
 
-def add_flags(parser: Any, estimators: Mapping[str, type], defaults: Mapping[str, Any]) -> None:
+def add_flags(
+    parser: Any,
+    estimators: Mapping[str, type],
+    defaults: Mapping[str, Any],
+    besides: Collection[str] = (),
+) -> None:
     """Add a flag for each parameter of some estimators; a flag not given stays out of the result.
 
     Parameters
@@ -78,11 +83,14 @@ def add_flags(parser: Any, estimators: Mapping[str, type], defaults: Mapping[str
         Estimators by task; their parameters of one name share a flag.
     defaults : dict of str
         Defaults that differ from those of the estimators.
+    besides : collection of str
+        Parameters that have a flag already.
     """
     tables = {task: documented(estimator) for task, estimator in estimators.items()}
     for name in dict.fromkeys(name for table in tables.values() for name in table):
         variants = {task: table[name] for task, table in tables.items() if name in table}
-        _add_flag(parser, variants, defaults)
+        if name not in besides:
+            _add_flag(parser, variants, defaults)
 
 
 def _add_flag(parser: Any, variants: Mapping[str, Parameter], defaults: Mapping[str, Any]) -> None:

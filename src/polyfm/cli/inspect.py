@@ -84,8 +84,11 @@ def _summary(saved: SavedModel) -> dict[str, str]:
 
 
 def _n_parameters(model: Any) -> int:
-    blocks = [model.intercept_, model.coef_, *model.factors_.values()]
-    return sum(np.size(block) for block in [*blocks, *model.dummy_factors_.values()])
+    if hasattr(model, "lifted_factors_"):
+        factors = [model.lifted_factors_, model.lifted_dummy_factors_]
+    else:
+        factors = [*model.factors_.values(), *model.dummy_factors_.values()]
+    return sum(np.size(block) for block in [model.intercept_, model.coef_, *factors])
 
 
 def _highest_degree(model: Any) -> int:

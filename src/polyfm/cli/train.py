@@ -27,10 +27,23 @@ from polyfm.cli._models import say
 from polyfm.data import OneHotFieldEncoder
 from polyfm.data.frames import Column
 from polyfm.data.frames import read_table as as_table
-from polyfm.estimators import FMClassifier, FMRegressor
+from polyfm.estimators import (
+    FMClassifier,
+    FMRegressor,
+    PolynomialNetworkClassifier,
+    PolynomialNetworkRegressor,
+)
 from polyfm.persistence import save_model
 
-_ESTIMATORS = {"regression": FMRegressor, "classification": FMClassifier}
+_FAMILIES: dict[str, dict[str, type]] = {
+    "fm": {"regression": FMRegressor, "classification": FMClassifier},
+    "polynomial-network": {
+        "regression": PolynomialNetworkRegressor,
+        "classification": PolynomialNetworkClassifier,
+    },
+}
+# With a default seed the same command gives the same model.
+_DEFAULTS = {"random_state": 0}
 _EPILOG = """examples:
   polyfm train income.csv --target income --model income.polyfm
   polyfm train ratings.csv --target rating --numeric user=category --rank 16 --model r.polyfm
@@ -48,6 +61,9 @@ the libffm file): --beta 10,auto,30 in the order of the columns, --beta 'user=10
 
 Task: auto means classification for text, truth values and targets of exactly two values, else
 regression.
+
+Estimators: what --help says of a flag is about fm. The other estimators have flags of the same
+names, with defaults of their own, and the flags whose help names them.
 
 Validation: rows are held out as --early-stopping and --validation-fraction say, unless
 --validation names a file. Ctrl-C ends training and saves what was learnt so far.
@@ -84,10 +100,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="keep in the model file what predictions need and no more: about half the size",
     )  # fmt: skip
     _add_encoding(parser.add_argument_group("encoding of tables"))
-    # With a default seed the same command gives the same model.
-    _flags.add_flags(
-        parser.add_argument_group("model and training"), _ESTIMATORS, {"random_state": 0}
-    )
+    group = parser.add_argument_group("model and training")
+    group.add_argument(
+        "--estimator", choices=tuple(_FAMILIES), default="fm",
+        help="the kind of model (default: fm)",
+    )  # fmt: skip
+    _flags.add_flags(group, _FAMILIES["fm"], _DEFAULTS)
+    told = set(_flags.documented(FMRegressor)) | set(_flags.documented(FMClassifier))
+    for family, estimators in _FAMILIES.items():
+        own = {family: estimators["regression"]}
+        _flags.add_flags(group, own, _DEFAULTS, besides=told)
+        told |= set(_flags.documented(estimators["regression"]))
 
 
 def _add_encoding(group: Any) -> None:
@@ -218,8 +241,22 @@ def _read_validation(args: argparse.Namespace, data: Data) -> dict[str, Any]:
 
 def _estimator(args: argparse.Namespace, target: NDArray[Any]) -> Any:
     task = "classification" if _is_classification(args.task, target) else "regression"
-    parameters = _flags.given(args, task, _ESTIMATORS)
-    return _ESTIMATORS[task](**parameters, verbose=int(not args.quiet))
+    family = _FAMILIES[args.estimator]
+    _refuse_foreign_flags(args, task)
+    parameters = _flags.given(args, task, family)
+    return family[task](**parameters, verbose=int(not args.quiet))
+
+
+def _refuse_foreign_flags(args: argparse.Namespace, task: str) -> None:
+    """Raise a ValueError for a flag that only another estimator has."""
+    own = _flags.documented(_FAMILIES[args.estimator][task])
+    for family, estimators in _FAMILIES.items():
+        for name in _flags.documented(estimators[task]):
+            if name not in own and name not in _DEFAULTS and hasattr(args, name):
+                flag = "--" + name.replace("_", "-")
+                raise ValueError(
+                    f"{flag} is for --estimator {family}, but the estimator is {args.estimator}."
+                )
 
 
 def _fields(args: argparse.Namespace, data: Data) -> dict[str, Any]:
