@@ -9,6 +9,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from polyfm.estimators import (
+        ConvexFMClassifier,
+        ConvexFMRegressor,
         FMClassifier,
         FMRegressor,
         PolynomialNetworkClassifier,
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 # Public names are imported when they are first used: `import polyfm` costs next to nothing.
 _HOMES = {
+    "ConvexFMClassifier": "polyfm.estimators",
+    "ConvexFMRegressor": "polyfm.estimators",
     "DivergenceError": "polyfm.exceptions",
     "FMClassifier": "polyfm.estimators",
     "FMRegressor": "polyfm.estimators",
@@ -35,6 +39,8 @@ _PACKAGES = (
 )
 
 __all__ = [
+    "ConvexFMClassifier",
+    "ConvexFMRegressor",
     "DivergenceError",
     "FMClassifier",
     "FMRegressor",

@@ -49,7 +49,8 @@ class Progress:
         width = len(str(n_epochs))
         fields = [f"{self._label}epoch {epoch:{width}d}/{n_epochs}"]
         fields += [f"{name} {value:.5f}" for name, value in entry.items() if "second" not in name]
-        fields.append(f"{entry['rows_per_second']:,.0f} rows/s")
+        if "rows_per_second" in entry:
+            fields.append(f"{entry['rows_per_second']:,.0f} rows/s")
         print("  ".join(fields), file=self._out, flush=True)
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """scikit-learn estimators."""
 
+from polyfm.estimators.convex import ConvexFMClassifier, ConvexFMRegressor
 from polyfm.estimators.fm import FMClassifier, FMRegressor
 from polyfm.estimators.polynomial_network import (
     PolynomialNetworkClassifier,
@@ -7,6 +8,8 @@ from polyfm.estimators.polynomial_network import (
 )
 
 __all__ = [
+    "ConvexFMClassifier",
+    "ConvexFMRegressor",
     "FMClassifier",
     "FMRegressor",
     "PolynomialNetworkClassifier",

@@ -22,6 +22,8 @@ from polyfm.models.lifted import Lifted
 from polyfm.persistence.container import TENSOR_TYPES, ModelFileError
 from polyfm.persistence.frozen import FrozenLearner
 from polyfm.solvers._epoch import Penalties, Switches
+from polyfm.solvers.convex_learner import ConvexLearner
+from polyfm.solvers.coordinate_descent import CoordinateLearner
 from polyfm.solvers.learner import Settings
 from polyfm.solvers.lifted_descent import LiftedLearner
 from polyfm.solvers.quasi_newton import QuasiNewtonLearner
@@ -35,9 +37,9 @@ def _records() -> dict[str, type]:
     """The classes whose objects a model file may hold, by name."""
     classes: list[type] = [
         *(Factorized, Parameters, Layout, Penalties, Switches, Settings, TargetScale),
-        *(StochasticLearner, QuasiNewtonLearner, FrozenLearner),
+        *(StochasticLearner, QuasiNewtonLearner, CoordinateLearner, FrozenLearner),
     ]
-    classes += [Lifted, LiftedParameters, LiftedLearner]
+    classes += [Lifted, LiftedParameters, LiftedLearner, ConvexLearner]
     for package in _SPEC_PACKAGES:
         module = importlib.import_module(f"polyfm.{package}")
         classes += [getattr(module, name) for name in module.__all__]

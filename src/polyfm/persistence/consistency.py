@@ -14,6 +14,7 @@ from polyfm.models.layout import Layout
 from polyfm.models.lifted import Lifted
 from polyfm.persistence.container import ModelFileError
 from polyfm.persistence.frozen import FrozenLearner
+from polyfm.solvers.convex_learner import ConvexLearner
 from polyfm.solvers.learner import Learner
 
 
@@ -30,7 +31,14 @@ def check_consistent(model: Any) -> None:
         _check_learner(learner, model._layout, int(model.n_features_in_))
 
 
-def _check_learner(learner: Learner, layout: Layout, n_features: int) -> None:
+def _check_learner(learner: Any, layout: Layout, n_features: int) -> None:
+    if isinstance(learner, ConvexLearner):
+        _check_convex(learner, layout, n_features)
+    else:
+        _check_learning(learner, layout, n_features)
+
+
+def _check_learning(learner: Learner, layout: Layout, n_features: int) -> None:
     factorized: Factorized = learner.model
     if layout.n_dummies < 0 or learner.n_rows < 1 or learner.n_visits < 0:
         raise ModelFileError("the file holds a negative number of rows.")
@@ -61,6 +69,25 @@ def _check_learner(learner: Learner, layout: Layout, n_features: int) -> None:
     if {block.dtype for block in p} not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
         raise ModelFileError("the parameters are not of one floating-point type.")
     if kernels.n_degree_weights(factorized.kernel) != m or factorized.n_dummies != layout.n_dummies:
+        raise ModelFileError("the kernel does not fit the parameters.")
+
+
+def _check_convex(learner: ConvexLearner, layout: Layout, n_features: int) -> None:
+    m, k = layout.degrees.shape
+    p = learner.model.parameters
+    shapes = {
+        "bias": (1, 1),
+        "linear": (n_features, 1),
+        "table": (n_features, 1, k),
+        "weights": (1, k),
+        "theta": (1, m),
+        "degrees": (m, k),
+    }
+    for name, shape in shapes.items():
+        _check_shape(name, getattr(p, name), shape)
+    if {block.dtype for block in p} != {np.dtype(np.float64)}:
+        raise ModelFileError("the parameters of a convex model are not in double precision.")
+    if kernels.n_degree_weights(learner.model.kernel) != m or learner.model.n_dummies:
         raise ModelFileError("the kernel does not fit the parameters.")
 
 

@@ -18,6 +18,7 @@ from polyfm.persistence.codec import Decoder, Encoder
 from polyfm.persistence.consistency import check_consistent
 from polyfm.persistence.container import ModelFileError, read_container, write_container
 from polyfm.persistence.frozen import FrozenLearner
+from polyfm.solvers.convex_learner import ConvexLearner
 
 FORMAT_VERSION = 1
 StrPath = str | os.PathLike[str]
@@ -185,7 +186,11 @@ def _attributes(model: Any, include_state: bool) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
     fitted = {name: value for name, value in vars(model).items() if name not in parameters}
     if not include_state:
-        fitted["_learners"] = [FrozenLearner.of(learner) for learner in fitted["_learners"]]
+        # A convex model remembers nothing else than what predictions need.
+        fitted["_learners"] = [
+            learner if isinstance(learner, ConvexLearner) else FrozenLearner.of(learner)
+            for learner in fitted["_learners"]
+        ]
     return fitted
 
 
