@@ -42,12 +42,14 @@ def ratings_descent() -> Report:
     _add(report, "100K", "and side features", side, five, 8, _beta_by_field(side))
     for rank in (8, 32):
         bundle = fetch_movielens_1m()
-        _add(report, "1M", "user, item", bundle, ["random"], rank, _one_beta())
+        _add(report, "1M", "user, item", bundle, ["random"], rank, _one_beta(rank))
     return report
 
 
-def _one_beta() -> Choices:
-    return [(f"beta {beta:g}", {"beta": beta}) for beta in _BETAS]
+def _one_beta(rank: int = 8) -> Choices:
+    """Return choices of one penalty, stronger for more factors."""
+    betas = [beta * np.sqrt(rank / 8) for beta in _BETAS]
+    return [(f"beta {beta:g}", {"beta": beta}) for beta in betas]
 
 
 def _beta_by_field(bundle: DatasetBundle) -> Choices:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from polyfm.data.rows import Rows
 from polyfm.models.layout import Layout
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _PLAIN = SGD(0.0, 0.0, 0.0)
 """A rule that keeps nothing but the weight: how parameters start."""
+_COLLAPSED = 1e-6
+"""Factors this small make interactions that no prediction shows."""
 
 
 @dataclass
@@ -82,7 +86,9 @@ class CoordinateLearner(Learner):
             ]
             losses_of, objectives = zip(*sweeps, strict=True)
             if training.end_epoch(list(losses_of), list(objectives)):
-                return
+                break
+        for learner in training.learners:
+            learner.tell_collapse()
 
     def epoch(self, *, report: Report | None = None) -> tuple[float, float]:
         """Go once over all parameters; return the mean loss and the mean objective after it."""
@@ -92,6 +98,17 @@ class CoordinateLearner(Learner):
         self.n_visits += self.n_rows
         self.n_epochs += 1
         return result
+
+    def tell_collapse(self) -> None:
+        """Warn if the penalty has taken all factors to zero, where the objective is flat."""
+        table = self.model.parameters.table
+        if table.size and np.abs(table).max() < _COLLAPSED:
+            warnings.warn(
+                "All factors have shrunk to zero, so the model has no interactions: lower beta, or "
+                "raise init_scale if they did so from the start.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
 
     def advice(self) -> str:
         """Say in words what helps against divergence."""

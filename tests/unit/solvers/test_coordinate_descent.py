@@ -1,4 +1,4 @@
-"""Coordinate descent against a slow twin, against conditions of optimality and against closed forms."""
+"""Coordinate descent against a slow twin, conditions of optimality and closed forms."""
 
 import itertools
 
@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 from polyfm import FMClassifier, FMRegressor
@@ -16,6 +17,7 @@ from polyfm.losses import contract as losses
 from polyfm.models.layout import lay_out
 from polyfm.penalties import L2, Box, ElasticNet
 from polyfm.penalties import contract as penalties
+from polyfm.persistence import load_model, save_model
 from polyfm.solvers import _descent, _sweep
 from polyfm.solvers._epoch import Penalties, Switches
 from polyfm.solvers.coordinate_descent import CoordinateLearner
@@ -234,6 +236,7 @@ def objectives(estimator, X, y, **fit):
     return np.array(history)
 
 
+@pytest.mark.filterwarnings("ignore:All factors have shrunk")
 @settings(max_examples=25)
 @given(
     st.integers(0, 10_000),
@@ -270,8 +273,8 @@ def test_gradient_is_zero_at_convergence(loss):
     X, beta, alpha = random.normal(size=(60, 4)), 2.0, 0.5
     y = X[:, 0] * X[:, 1] + X[:, 2] + 0.1 * random.normal(size=60)
     model = FMRegressor(
-        solver="cd", loss=loss, rank=2, beta=beta, alpha=alpha, max_iter=3000, tol=0, random_state=0,
-        init_scale=0.3,
+        solver="cd", loss=loss, rank=2, beta=beta, alpha=alpha, max_iter=3000, tol=0,
+        random_state=0, init_scale=0.3,
     ).fit(X, y)  # fmt: skip
     learner = model._learners[0]
     p, rows = learner.model.parameters, model._solver_rows(
@@ -395,6 +398,7 @@ def test_repeated_rows_are_weights():
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:All factors have shrunk")
 def test_columns_of_nothing_and_no_penalty():
     """Empty columns without penalty, a constant target: no step has a curvature to divide by."""
     X = np.zeros((20, 4))
@@ -429,15 +433,35 @@ def test_warm_start_goes_on():
 
 @pytest.mark.parametrize("loss", ["poisson", "quantile"])
 def test_losses_without_a_bound_are_refused(loss):
-    with pytest.raises(ValueError, match=f"solver='cd' .*{loss}"):
+    with pytest.raises(ValueError, match=rf"solver='cd' .*{loss}"):
         FMRegressor(solver="cd", loss=loss).fit(np.ones((5, 2)), np.arange(5))
 
 
 def test_kernels_that_are_not_affine_are_refused():
-    with pytest.raises(ValueError, match="solver='cd' .*polynomial"):
+    with pytest.raises(ValueError, match=r"solver='cd' .*polynomial"):
         FMRegressor(solver="cd", kernel="polynomial").fit(np.ones((5, 2)), np.arange(5))
 
 
 def test_there_is_no_partial_fit():
     assert not hasattr(FMRegressor(solver="cd"), "partial_fit")
     assert hasattr(FMRegressor(), "partial_fit")
+
+
+def test_collapsed_factors_are_told():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(50, 4)), random.normal(size=50)
+    with pytest.warns(ConvergenceWarning, match="no interactions: lower beta"):
+        FMRegressor(solver="cd", beta=1e4, max_iter=50, random_state=0).fit(X, y)
+
+
+def test_a_saved_model_goes_on(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 5))
+    y = X[:, 0] * X[:, 1]
+    model = FMRegressor(solver="cd", beta=0.5, max_iter=5, warm_start=True, random_state=0).fit(
+        X, y
+    )
+    save_model(model, tmp_path / "model.polyfm")
+    loaded = load_model(tmp_path / "model.polyfm")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(loaded.fit(X, y).predict(X), model.fit(X, y).predict(X))

@@ -84,7 +84,8 @@ class Pair:
         )  # fmt: skip
         self.learner.set_rows(self.rows)
         visits = (self.X != 0).sum(axis=0)
-        sizes = np.sqrt((self.X**2).sum(axis=0) / np.maximum(visits, 1))
+        weights = self.weight @ (self.X != 0)
+        sizes = np.sqrt(self.weight @ self.X**2 / np.where(visits > 0, weights, 1.0))
         learnt = {"bias": 0, "linear": 0, "table": 0}
         learnt.update({"weights": 0} if learns_weights else {})
         learnt.update({"theta": theta_from} if inhomogeneous else {})
