@@ -103,7 +103,7 @@ class BaseFM(BaseEstimator):
         self._train(loss, metric, held, warm=warm, fitted_before=fitted_before)
         return self
 
-    @available_if(_parts.learns_row_by_row)
+    @available_if(_parts.learns_row_by_row)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from some more rows, each once and in their order.
 
@@ -228,7 +228,8 @@ class BaseFM(BaseEstimator):
 
     @property
     def _dtype(self) -> np.dtype[Any]:
-        return np.dtype(self._learners[0].model.parameters.linear.dtype)
+        dtype: np.dtype[Any] = self._learners[0].model.parameters.linear.dtype
+        return dtype
 
     def _hold_out(self, rows: Labelled, X_val: Any, y_val: Any, sample_weight_val: Any) -> Held:
         """Split off, or check, the rows that judge each epoch."""

@@ -501,7 +501,7 @@ class FMClassifier(ClassifierMixin, BaseFM):
         self.verbose = verbose
         self.class_weight = class_weight
 
-    @available_if(_parts.learns_row_by_row)
+    @available_if(_parts.learns_row_by_row)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
     ) -> Self:

@@ -63,7 +63,7 @@ class Descent:
         passes += [
             (self._factor_pass(kernel, group, first), len(p.table))
             for kernel, group in self.groups
-            for first in range(0, group.count, self.settings.block_size)
+            for first in range(0, group.size, self.settings.block_size)
         ]
         if switches.bias:
             p.bias[0, 0] += self._step(L2(0.0), 0.0, p.bias[0, 0], np.empty(0))
@@ -86,7 +86,7 @@ class Descent:
     def _factor_pass(self, kernel: Any, group: Block, first_basis: int) -> Sweep:
         """Return the pass over the block of a group that begins with a basis."""
         s, p, plan, room = self.settings, self.work.parameters, self.work.plan, self.room
-        count = min(s.block_size, group.count - first_basis)
+        count = min(s.block_size, group.size - first_basis)
         # The state of a basis hangs on its own factors alone: one fold serves the group.
         block = Block(group.column + first_basis, count, group.theta)
         sweep = _sweep.sweep_basis if count == 1 else _sweep.sweep_factors
@@ -135,7 +135,7 @@ class Descent:
         for kernel, block in self.groups:
             self._load_degree_weights()
             _sweep.kernel_values(kernel, block, self.rows, plan, p.table, self.room, values)
-            for r in range(block.count):
+            for r in range(block.size):
                 s = block.column + r
                 threshold = ElasticNet(self._penalty_of_basis(s), 0.0)
                 start = p.weights[0, s]
@@ -195,7 +195,7 @@ class Descent:
 
     def _records(self) -> Records:
         """Return a record of each row: prediction, target and weight, and room for the state."""
-        size = max((group.count for _, group in self.groups), default=0)
+        size = max((group.size for _, group in self.groups), default=0)
         width = min(self.settings.block_size, size)
         offset = 3 if width == 1 else LANES
         size, step = offset + self._n_state * width, LANES if width > 1 else 4
@@ -217,7 +217,7 @@ class Descent:
 
     def _room(self) -> Room:
         m, n = self.work.parameters.theta.shape[1], self.rows.n_rows
-        widest = max((group.count for _, group in self.groups), default=0)
+        widest = max((group.size for _, group in self.groups), default=0)
         longest = n if self.work.n_dummies else int(np.diff(self.columns.indptr).max(initial=0))
         n_folding = max((kernels.n_cells(kernel) for kernel, _ in self.groups), default=0)
         in_parts = self.settings.block_size < widest

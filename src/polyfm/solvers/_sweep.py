@@ -68,7 +68,7 @@ class Block(NamedTuple):
 
     column: int
     """First column of the table."""
-    count: int
+    size: int
     """Number of bases, at most eight."""
     theta: int
     """Place of the degree weights among the cells."""
@@ -97,10 +97,10 @@ def fold_rows(kernel, table, group, rows, plan, records, room):
     for i in range(n):
         last = _fold_row(kernel, table, group, rows, plan, room, i, -1)
         if room.planes.size == 0:
-            _keep_state(kernel, records, room, i, group.count, last)
+            _keep_state(kernel, records, room, i, group.size, last)
             continue
         for t in range(n_cells):
-            for r in range(group.count):
+            for r in range(group.size):
                 room.planes[(t * LANES + r) * n + i] = room.cells[(last + t) * LANES + r]
 
 
@@ -129,13 +129,13 @@ def _fold_row(kernel, table, block, rows, plan, room, i, left_out):
     kernels.start(kernel, room.cells, at)
     for j in range(plan.first_dummy, plan.first_dummy + plan.n_dummies):
         if j != left_out:
-            z = load(table, j * rank + block.column, block.count)
+            z = load(table, j * rank + block.column, block.size)
             kernels.absorb(kernel, room.cells, at, at, z)
     row = rows.numbers[i]
     for t in range(rows.indptr[row], rows.indptr[row + 1]):
         j = rows.indices[t]
         if j != left_out:
-            z = load(table, j * rank + block.column, block.count) * float(rows.values[t])
+            z = load(table, j * rank + block.column, block.size) * float(rows.values[t])
             kernels.absorb(kernel, room.cells, at, at, z)
     return at
 
@@ -171,24 +171,24 @@ def _sweep(
 ):  # fmt: skip
     """Sweep with numbers of the type of ``zero``: lanes or scalars."""
     table = parameters.table
-    weights = load_like(zero, parameters.weights, block.column, block.count)
+    weights = load_like(zero, parameters.weights, block.column, block.size)
     for j in range(first, last):
         begin, n = _extent(columns, plan, records, j)
         if n == 0:
             continue
         place = j * table.shape[2] + block.column
-        p = load_like(zero, table, place, block.count)
+        p = load_like(zero, table, place, block.size)
         n_hard = _collect(
             kernel, loss, block, columns, rows, plan, table, weights, p, j, begin, n, records, room
         )
         store(room.small, _START, LANES, p)
-        for r in range(block.count):
+        for r in range(block.size):
             room.small[_SCALES + r] = strengths[j] * abs(parameters.weights[0, block.column + r])
-        _solve(penalty, room.small, block.count)
-        for r in range(block.count, LANES):
+        _solve(penalty, room.small, block.size)
+        for r in range(block.size, LANES):
             room.small[_CHANGE + r] = 0.0
         change = load_like(zero, room.small, _CHANGE, LANES)
-        store(table, place, block.count, p + change)
+        store(table, place, block.size, p + change)
         _spread(
             kernel, block, columns, rows, plan, table, p, change, begin, n, records, room, n_hard
         )
@@ -218,7 +218,7 @@ def _collect(
 
     Leaves the derivatives of the rows' predictions in ``room.slopes``.
     """
-    count, curvature = block.count, losses.curvature(loss)
+    count, curvature = block.size, losses.curvature(loss)
     gradient, diagonal = p * 0.0, p * 0.0
     for r in range(count):
         store(room.small, r * LANES, LANES, gradient)
@@ -284,7 +284,7 @@ def _solve(penalty, small, count):
 @jit
 def _spread(kernel, block, columns, rows, plan, table, p, change, begin, n, records, room, n_hard):
     """Bring predictions and states up to date after a row of the table has changed."""
-    count, next_hard = block.count, 0
+    count, next_hard = block.size, 0
     for t in range(n):
         i, x = _entry(columns, begin, t)
         at = i * records.stride
@@ -366,9 +366,9 @@ def kernel_values(kernel, block, rows, plan, table, room, out):
 def add_degree_values(kernel, block, rows, plan, parameters, room, t, out):
     """Add to ``out`` what the weight of degree t + 1 is multiplied by in every row."""
     taking_part = load(
-        parameters.degrees, t * parameters.degrees.shape[1] + block.column, block.count
+        parameters.degrees, t * parameters.degrees.shape[1] + block.column, block.size
     )
-    scale = load(parameters.weights, block.column, block.count) * taking_part
+    scale = load(parameters.weights, block.column, block.size) * taking_part
     for i in range(rows.numbers.size):
         last = _fold_row(kernel, parameters.table, block, rows, plan, room, i, -1)
         out[i] += horizontal_sum(kernels.degree_value(kernel, room.cells, last, t) * scale)
