@@ -6,6 +6,7 @@ a function in a module here and one line in ``EXPERIMENTS``.
 
 from polyfm.experiments.clicks import adult, criteo, frappe
 from polyfm.experiments.descent import ratings_descent
+from polyfm.experiments.links import hofm_links
 from polyfm.experiments.ratings import movielens_1m, movielens_100k
 from polyfm.experiments.report import Report
 
@@ -16,6 +17,7 @@ EXPERIMENTS = {
     "adult": adult,
     "frappe": frappe,
     "criteo": criteo,
+    "hofm-links": hofm_links,
 }
 """Experiments by the name users give."""
 
