@@ -175,7 +175,7 @@ class Descent:
         )  # fmt: skip
 
     def _load_degree_weights(self) -> None:
-        chunks = np.array([(0, g.column, g.count) for _, g in self.groups], np.int64).reshape(-1, 3)
+        chunks = np.array([(0, g.column, g.size) for _, g in self.groups], np.int64).reshape(-1, 3)
         load_degree_weights(self.work.parameters, chunks, self.room.cells)
 
     def _loss_and_objective(self) -> tuple[float, float]:
