@@ -49,6 +49,7 @@ def check_parameters(estimator: Any) -> None:
     _check_number(p, "validation_fraction", Real, above=0, below=1)
     if p.init_scale != "auto":
         _check_number(p, "init_scale", Real, above=0)
+    _check_choice(p, "fit_weights", (False, True, "signs"))
     _check_choice(p, "fit_lower", ("explicit", "augment", None))
     _check_choice(p, "penalty", ("l2", "l1", "elasticnet"))
     _check_choice(p, "schedule", ("constant", "invscaling", "optimal"))
@@ -183,8 +184,9 @@ def find_settings(
     alpha, beta = _strengths(estimator, n_features, n_terms)
     m = layout.degrees.shape[0]
     first = int(np.argmax(layout.degrees.any(axis=1))) if layout.rank and m else m
-    learns_theta = bool(estimator.fit_weights) and estimator.kernel == _INHOMOGENEOUS
-    learns_weights = bool(estimator.fit_weights) and estimator.kernel != _INHOMOGENEOUS
+    learns = estimator.fit_weights is not False and estimator.fit_weights != "signs"
+    learns_theta = learns and estimator.kernel == _INHOMOGENEOUS
+    learns_weights = learns and estimator.kernel != _INHOMOGENEOUS
     return Settings(
         loss=loss,
         rule=_rule(estimator, alpha.base, n_terms, n_rows),
@@ -207,6 +209,7 @@ def find_settings(
         seed=seed,
         n_jobs=n_threads(estimator.n_jobs),
         block_size=int(estimator.block_size),
+        signs=estimator.fit_weights == "signs" or learns_weights,
         linear_strengths=alpha.multipliers,
         factor_strengths=beta.multipliers,
     )

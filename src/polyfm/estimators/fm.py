@@ -52,9 +52,11 @@ class FMRegressor(RegressorMixin, BaseFM):
         Whether there is a linear term.
     fit_intercept : bool, default=True
         Whether there is a bias.
-    fit_weights : bool, default=False
-        Whether the weights are learnt: those of the bases, within [-1, 1] of their scale, or for
-        ``"inhomogeneous-anova"`` those of the degrees, relative to the lowest.
+    fit_weights : {False, True, "signs"}, default=False
+        Whether the weights are learnt: those of the bases (within [-1, 1] of their scale, or with
+        ``"cd"`` under a lasso), or for ``"inhomogeneous-anova"`` those of the degrees, relative to
+        the lowest. ``"signs"`` keeps them at 1 and -1 in turn, which bases of even degree need to
+        be free in sign: a sum of squares alone is never negative.
     loss : str or spec, default="squared"
         ``"squared"``, ``"huber"``, ``"quantile"`` or ``"poisson"``; a spec such as
         ``Huber(delta=2.0)`` sets more, in the unit of the target.
@@ -184,7 +186,7 @@ class FMRegressor(RegressorMixin, BaseFM):
         fit_lower: str | None = "explicit",
         fit_linear: bool = True,
         fit_intercept: bool = True,
-        fit_weights: bool = False,
+        fit_weights: bool | str = False,
         loss: Any = "squared",
         solver: Any = "adagrad",
         alpha: Any = 1.0,
@@ -310,9 +312,11 @@ class FMClassifier(ClassifierMixin, BaseFM):
         Whether there is a linear term.
     fit_intercept : bool, default=True
         Whether there is a bias.
-    fit_weights : bool, default=False
-        Whether the weights are learnt: those of the bases, within [-1, 1] of their scale, or for
-        ``"inhomogeneous-anova"`` those of the degrees, relative to the lowest.
+    fit_weights : {False, True, "signs"}, default=False
+        Whether the weights are learnt: those of the bases (within [-1, 1] of their scale, or with
+        ``"cd"`` under a lasso), or for ``"inhomogeneous-anova"`` those of the degrees, relative to
+        the lowest. ``"signs"`` keeps them at 1 and -1 in turn, which bases of even degree need to
+        be free in sign: a sum of squares alone is never negative.
     loss : str or spec, default="logistic"
         ``"logistic"`` or ``"squared_hinge"``.
     solver : {"adagrad", "sgd", "cd", "lbfgs"} or spec, default="adagrad"
@@ -443,7 +447,7 @@ class FMClassifier(ClassifierMixin, BaseFM):
         fit_lower: str | None = "explicit",
         fit_linear: bool = True,
         fit_intercept: bool = True,
-        fit_weights: bool = False,
+        fit_weights: bool | str = False,
         loss: Any = "logistic",
         solver: Any = "adagrad",
         alpha: Any = 1.0,

@@ -41,6 +41,8 @@ class Settings:
     """(k,): standard deviation of each basis at the start, for a column of ones."""
     seed: int
     n_jobs: int = 1
+    signs: bool = False
+    """Whether the weights of the bases start as 1 and -1 in turn, or all as 1."""
     block_size: int = 8
     """Factors of a feature that coordinate descent learns together."""
     linear_strengths: NDArray[np.float64] | None = None
@@ -159,7 +161,7 @@ def new_model(
         degrees=layout.degrees.astype(dtype),
         **blocks,
     )
-    signs = np.where(np.arange(k) % 2, -1.0, 1.0) if settings.switches.weights else np.ones(k)
+    signs = np.where(np.arange(k) % 2, -1.0, 1.0) if settings.signs else np.ones(k)
     start_block(rule, penalties.bias, parameters.bias, np.zeros(1))
     start_block(rule, penalties.weights, parameters.weights, signs)
     start_block(rule, penalties.theta, parameters.theta, np.ones(m))

@@ -465,3 +465,19 @@ def test_a_saved_model_goes_on(tmp_path):
     loaded = load_model(tmp_path / "model.polyfm")
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(loaded.fit(X, y).predict(X), model.fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("solver", ["adagrad", "cd", "lbfgs"])
+def test_signs_stay(solver):
+    """A difference of squares needs a basis of weight -1; without signs it cannot be learnt."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 3))
+    y = -(X[:, 0] * X[:, 1] + X[:, 0] * X[:, 2] + X[:, 1] * X[:, 2])
+    settings_ = {
+        "solver": solver, "rank": 2, "fit_linear": False, "beta": 0.01, "alpha": 0.0,
+        "max_iter": 200, "early_stopping": False, "random_state": 0, "init_scale": 0.3,
+    }  # fmt: skip
+    signed = FMRegressor(fit_weights="signs", **settings_).fit(X, y)
+    np.testing.assert_array_equal(np.sign(signed.weights_[2]), [1, -1])
+    np.testing.assert_allclose(np.abs(signed.weights_[2]), np.abs(signed.weights_[2][0]))
+    assert signed.score(X, y) > 0.99
