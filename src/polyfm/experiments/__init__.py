@@ -5,10 +5,12 @@ a function in a module here and one line in ``EXPERIMENTS``.
 """
 
 from polyfm.experiments.clicks import adult, criteo, frappe
+from polyfm.experiments.cost import hofm_cost
 from polyfm.experiments.descent import ratings_descent
 from polyfm.experiments.links import hofm_links
 from polyfm.experiments.ratings import movielens_1m, movielens_100k
 from polyfm.experiments.report import Report
+from polyfm.experiments.unseen import unseen_interactions
 
 EXPERIMENTS = {
     "movielens-100k": movielens_100k,
@@ -18,6 +20,8 @@ EXPERIMENTS = {
     "frappe": frappe,
     "criteo": criteo,
     "hofm-links": hofm_links,
+    "hofm-cost": hofm_cost,
+    "unseen-interactions": unseen_interactions,
 }
 """Experiments by the name users give."""
 
