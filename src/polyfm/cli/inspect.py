@@ -73,13 +73,16 @@ def _summary(saved: SavedModel) -> dict[str, str]:
         lines["classes"] = ", ".join(map(str, model.classes_))
     if "target" in saved.notes:
         lines["target"] = str(saved.notes["target"])
-    lines["rank"] = f"{model.rank} per matrix"
+    # A convex model has found its rank by itself.
+    rank = model.rank if hasattr(model, "rank") else model.weights_[2].shape[-1]
+    lines["rank"] = f"{rank} per matrix"
     lines["parameters"] = f"{_n_parameters(model):,}"
     lines["loss"] = str(model.loss)
-    if hasattr(model, "n_iter_"):
+    if hasattr(model, "best_iteration_"):
         lines["epochs"] = f"{model.n_iter_}, best {model.best_iteration_}"
         lines["best score"] = f"{model.best_score_:.6g}"
-    lines["rows visited"] = f"{model.t_:,}"
+    if hasattr(model, "t_"):
+        lines["rows visited"] = f"{model.t_:,}"
     return lines
 
 

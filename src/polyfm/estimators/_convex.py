@@ -33,6 +33,12 @@ class ConvexFM(BaseFM):
     """Base of the convex factorization machines: fitted as a whole by a convex solver."""
 
     trace: Any = "auto"
+    order = 2
+
+    @property
+    def kernel(self) -> str:
+        """How features combine, in the words of other factorization machines."""
+        return "polynomial" if self.diagonal else "anova"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
         """Learn from labelled rows.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -140,6 +141,11 @@ class Problem:
         """Return the penalty of the linear weights."""
         return 0.5 * self.alpha * float(point.linear @ point.linear)
 
+    @functools.cached_property
+    def met(self) -> NDArray[np.bool_]:
+        """Which features have a row, (d,)."""
+        return np.asarray(np.diff(self.X.tocsc().indptr) > 0)
+
     @property
     def curvature(self) -> float:
         """A bound on the second derivative of the loss."""
@@ -191,7 +197,7 @@ class Gradient:
         """
         d = self.problem.n_features
         # So that features without a row get no part in any basis, not even one of rounding.
-        met = self.problem.squares.T @ self.problem.weight > 0
+        met = self.problem.met
         if not (self.slopes.any() and met.any()):
             return np.zeros(1), (start / np.linalg.norm(start))[:, None]
         if d <= _DENSE:

@@ -60,6 +60,8 @@ class LinearBlock:
         bound[own, own] += problem.alpha
         values, vectors = np.linalg.eigh(bound)
         kept = values > len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
+        if self._d:
+            vectors[self._n_biases :][~problem.met] = 0.0
         return vectors[:, kept] / np.sqrt(values[kept])
 
     def _diagonal(self) -> Floats:
