@@ -8,6 +8,7 @@ from polyfm.penalties import contract
 _MOST_PASSES = 200
 _STILL = 1e-14
 _NO_CURVATURE = 1e-13
+_FAR = 1e300
 
 
 @jit
@@ -16,7 +17,7 @@ def descend(penalty, hessian, gradient, scales, start, change, count, stride):
 
     The function of the step u is gradient.u + u'Hu / 2 + sum_r scales_r penalty(start_r + u_r). It
     is solved by its exact coordinate minimisers in turn, until they stand still; a single
-    coordinate is exact at once. A coordinate without curvature stays.
+    coordinate is exact at once.
     """
     for r in range(count):
         change[r] = 0.0
@@ -24,7 +25,8 @@ def descend(penalty, hessian, gradient, scales, start, change, count, stride):
         largest = 0.0
         for r in range(count):
             curvature = hessian[r * stride + r]
-            if curvature <= 0.0:
+            if curvature <= 0.0:  # The penalty alone decides.
+                change[r] = contract.prox(penalty, start[r], scales[r] * _FAR) - start[r]
                 continue
             slope = gradient[r]
             for c in range(count):

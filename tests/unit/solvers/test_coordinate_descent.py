@@ -111,7 +111,10 @@ class Twin:
             return np.linalg.pinv(H + np.diag(ridge)) @ -(gradient + ridge * start)
         change = np.zeros(len(start))
         for _ in range(200):
-            for r in np.flatnonzero(np.diag(H) > 0):
+            for r in range(len(start)):
+                if H[r, r] == 0:
+                    change[r] = penalties.prox(penalty, start[r], 1e300 * scales[r]) - start[r]
+                    continue
                 v = start[r] + change[r] - (gradient[r] + H[r] @ change) / H[r, r]
                 change[r] = penalties.prox(penalty, v, scales[r] / H[r, r]) - start[r]
         return change
