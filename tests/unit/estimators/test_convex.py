@@ -354,6 +354,20 @@ def test_without_interactions_it_is_logistic_regression() -> None:
     np.testing.assert_allclose(model.coef_, logistic.coef_[0], rtol=1e-5)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_many_features_without_interactions(fit_intercept: bool) -> None:
+    # More than are factorised: conjugate gradients and L-BFGS in the unit of each column.
+    X = sp.random(500, 400, 0.05, random_state=np.random.RandomState(0), format="csr")
+    y = X @ np.linspace(-1, 1, 400) + 3.0
+    options = {"fit_intercept": fit_intercept}
+    model = ConvexFMRegressor(beta=1e6, alpha=ALPHA, **options).fit(X, y)
+    ridge = Ridge(alpha=ALPHA, tol=1e-12, **options).fit(X, y)
+    np.testing.assert_allclose(model.coef_, ridge.coef_, atol=1e-6)
+    classifier = ConvexFMClassifier(beta=1e6, alpha=ALPHA, **options).fit(X, y > 3.0)
+    logistic = LogisticRegression(C=1.0 / ALPHA, tol=1e-10, max_iter=2000, **options)
+    np.testing.assert_allclose(classifier.coef_, logistic.fit(X, y > 3.0).coef_[0], atol=1e-5)
+
+
 @pytest.mark.parametrize("options", [{}, {"method": "hazan"}, {"refit": "full"}, {"loss": "huber"}])
 def test_defaults_beat_a_linear_model_on_planted_interactions(options: dict[str, Any]) -> None:
     X, y = rows(400, 10, seed=3)
