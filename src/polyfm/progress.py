@@ -51,7 +51,9 @@ class Progress:
         fields += [f"{name} {value:.5f}" for name, value in entry.items() if "second" not in name]
         if "rows_per_second" in entry:
             fields.append(f"{entry['rows_per_second']:,.0f} rows/s")
-        print("  ".join(fields), file=self._out, flush=True)
+        # One write: an interrupt between a line and its end would glue the next one to it.
+        self._out.write("  ".join(fields) + "\n")
+        self._out.flush()
 
     def close(self) -> None:
         """Take the bar away."""

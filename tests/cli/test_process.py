@@ -68,13 +68,13 @@ def test_ctrl_c_saves_what_was_learnt(folder: Path, tmp_path: Path) -> None:
                 break
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read().splitlines()
-        assert process.wait() == 130
+        assert process.wait() == 130, rest
     assert "Traceback" not in "".join(rest)
     saved = re.fullmatch(
         r"polyfm train: interrupted: the model as it was after epoch (\d+) was saved to m.polyfm",
         rest[-1],
     )
-    assert saved is not None
+    assert saved is not None, rest
     assert load_model(tmp_path / "m.polyfm").n_iter_ == int(saved[1])
 
 

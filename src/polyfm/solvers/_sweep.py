@@ -337,8 +337,6 @@ def step_dense(loss, penalty, strength, start, values, stride, records, small):
         at = i * records.stride
         gradient += g * _pull(loss, records.values, at)
         hessian += g * g * records.values[at + WEIGHT]
-    if hessian == 0.0:
-        return 0.0
     hessian *= losses.curvature(loss)
     change = _scalar_step(penalty, gradient, hessian, strength, start, small)
     for i in range(n):
