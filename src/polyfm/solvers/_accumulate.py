@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm._jit import LANES, jit, load_like, store
+from polyfm._jit import LANES, load_like, store
 from polyfm.data.rows import Rows, read_only
 from polyfm.kernels import contract as kernels
 from polyfm.models._score import Parameters
 from polyfm.models.factorized import Factorized, aligned_zeros
 from polyfm.penalties import L2
+from polyfm.solvers._columns import weigh_columns
 from polyfm.solvers._epoch import Penalties, Switches, learn_rows
 from polyfm.solvers._threads import Crew
 from polyfm.solvers.learner import Report
@@ -52,17 +53,6 @@ def _unit_rate(rule, unit):
 @contract.step.implements(Accumulate)
 def _step(rule, penalty, memory, at, stride, count, g, rate, share):
     store(memory, at + stride, count, load_like(g, memory, at + stride, count) + g)
-
-
-@jit
-def weigh_columns(rows, weights, squares):
-    """Add up, for each column, the weights of its rows and its weighted squares."""
-    for row in rows.numbers:
-        weight = np.float64(rows.weight[row])
-        for t in range(rows.indptr[row], rows.indptr[row + 1]):
-            j, value = rows.indices[t], np.float64(rows.values[t])
-            weights[j] += weight
-            squares[j] += weight * value * value
 
 
 class NotFiniteError(ArithmeticError):

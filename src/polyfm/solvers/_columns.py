@@ -50,6 +50,17 @@ def renew_visits(counts, linear, column):
             linear[j, column] = 1.0
 
 
+@jit
+def weigh_columns(rows, weights, squares):
+    """Add up, for each column, the weights of its rows and its weighted squares."""
+    for row in rows.numbers:
+        weight = np.float64(rows.weight[row])
+        for t in range(rows.indptr[row], rows.indptr[row + 1]):
+            j, value = rows.indices[t], np.float64(rows.values[t])
+            weights[j] += weight
+            squares[j] += weight * value * value
+
+
 @jit_allocating
 def measure_units(rows, linear, column, features):
     """Set one over the root mean square of the non-zeros as the unit of some columns.
@@ -60,12 +71,7 @@ def measure_units(rows, linear, column, features):
     """
     n = np.zeros(linear.shape[0])
     total = np.zeros(linear.shape[0])
-    for row in rows.numbers:
-        weight = np.float64(rows.weight[row])
-        for t in range(rows.indptr[row], rows.indptr[row + 1]):
-            j, value = rows.indices[t], np.float64(rows.values[t])
-            n[j] += weight
-            total[j] += weight * value * value
+    weigh_columns(rows, n, total)
     for i in range(features.size):
         j = features[i]
         unit = np.sqrt(n[j] / total[j]) if total[j] > 0.0 else _LARGEST_UNIT

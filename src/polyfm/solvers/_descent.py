@@ -40,12 +40,14 @@ class Descent:
         Changed in place, after each sweep.
     settings : Settings
     rows : Rows
+    columns : Columns
+        What :func:`columns_of` makes of the rows.
     """
 
-    def __init__(self, model: Factorized, settings: Settings, rows: Rows) -> None:
+    def __init__(self, model: Factorized, settings: Settings, rows: Rows, columns: Columns) -> None:
         self.model, self.settings, self.rows = model, settings, rows
         self.work = _in_double(model)
-        self.columns = _columns_of(rows, model.n_features)
+        self.columns = columns
         self.groups = _groups(self.work)
         self.records = self._records()
         self.room = self._room()
@@ -248,7 +250,8 @@ def _copy(source: Parameters, target: Parameters) -> None:
             out[...] = block
 
 
-def _columns_of(rows: Rows, n_features: int) -> Columns:
+def columns_of(rows: Rows, n_features: int) -> Columns:
+    """Return the rows by columns, numbered from 0."""
     matrix = sp.csr_matrix(
         (rows.values, rows.indices, rows.indptr), shape=(len(rows.indptr) - 1, n_features)
     )

@@ -65,16 +65,6 @@ def fill_columns(rows, indptr, place, indices, values):
 
 
 @jit
-def measure_columns(rows, total, weights):
-    """Add up the weighted squares of each column's non-zeros, and their weights."""
-    for row in rows.numbers:
-        for e in range(rows.indptr[row], rows.indptr[row + 1]):
-            j, x = rows.indices[e], rows.values[e]
-            total[j] += rows.weight[row] * x * x
-            weights[j] += rows.weight[row]
-
-
-@jit
 def draw(seed, features, out):
     """Write random numbers of mean 0 and variance 1: a row for each feature."""
     for i in range(features.size):

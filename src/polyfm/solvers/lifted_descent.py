@@ -19,6 +19,7 @@ from polyfm.models.factorized import aligned_zeros
 from polyfm.models.layout import Layout
 from polyfm.models.lifted import Lifted
 from polyfm.solvers import _lifted_sweep as sweep
+from polyfm.solvers._columns import count_visits, measure_units
 from polyfm.solvers._lifted_sweep import Columns, Samples
 from polyfm.solvers.learner import Learner, Report, Settings
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _ENTRIES_PER_CALL = 500_000
 """Non-zeros that a compiled call works on at most, unless a column has more: some 10 ms."""
-_LARGEST_UNIT = 1e15
 
 
 @dataclass
@@ -92,14 +92,13 @@ class LiftedLearner(Learner):
     def set_rows(self, rows: Rows) -> None:
         """Make ``rows`` the whole objective, and start the features that are new in them."""
         self.n_rows = rows.n_rows
-        d = self.model.n_features
-        squares, weights = np.zeros(d), np.zeros(d)
-        sweep.measure_columns(rows, squares, weights)
         met = self.model.parameters.met
-        new = np.flatnonzero((weights > 0) & (met == 0))
-        with np.errstate(divide="ignore"):
-            units = np.sqrt(weights[new] / squares[new])
-        self._start(new, np.clip(units, 1.0 / _LARGEST_UNIT, _LARGEST_UNIT))
+        counts = np.zeros(len(met), dtype=rows.numbers.dtype)
+        count_visits(rows, counts)
+        new = np.flatnonzero((counts > 0) & (met == 0))
+        units = np.ones((len(met), 1))
+        measure_units(rows, units, 0, new)
+        self._start(new, units[new, 0])
         met[new] = 1
 
     def _start(self, features: NDArray[np.int64], units: NDArray[np.float64]) -> None:

@@ -7,41 +7,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import Bounds, OptimizeResult, minimize
 from threadpoolctl import threadpool_limits
 
-from polyfm.data.rows import Rows
 from polyfm.exceptions import DivergenceError
 from polyfm.losses import Quantile
 from polyfm.losses import contract as losses
-from polyfm.models.layout import Layout
 from polyfm.penalties import L2
-from polyfm.solvers._accumulate import Accumulator, NotFiniteError, weigh_columns
-from polyfm.solvers._columns import count_visits, renew_visits
-from polyfm.solvers._start import start_features
-from polyfm.solvers.learner import Learner, Settings, allocate, new_model, start_bias
-from polyfm.updates import SGD
+from polyfm.solvers._accumulate import Accumulator, NotFiniteError
+from polyfm.solvers._columns import count_visits
+from polyfm.solvers.learner import Settings
+from polyfm.solvers.plain import PlainLearner
 
 if TYPE_CHECKING:
     from polyfm.solvers.training import Training
 
 _MEMORY = 10
 """Pairs of steps and changes of the gradient that L-BFGS builds its curvature from."""
-_LARGEST_UNIT = 1e15
 _WALL = 10.0
 """How far above the last objective one counts that is not finite, as a multiple of it."""
 _LEAST_CURVATURE = 1e-30
 _TYPICAL_SLOPE = 0.03
 """Square of what an interaction adds to the prediction for a unit of one of its factors."""
-_PLAIN = SGD()
-"""A rule that keeps nothing but the weight: how parameters start."""
-_VISITS, _UNIT = 1, 2
-"""Columns of the linear records behind the weight."""
 
 
 @dataclass
-class QuasiNewtonLearner(Learner):
+class QuasiNewtonLearner(PlainLearner):
     r"""A factorized model in the making, learnt from all rows at once.
 
     It lowers :math:`F = \sum_i s_i \ell(y_i, f(x_i)) + \Omega(\theta)` for a smooth loss and a
@@ -59,50 +51,6 @@ class QuasiNewtonLearner(Learner):
 
     def __post_init__(self) -> None:
         _check_smooth(self.settings)
-
-    @classmethod
-    def create(
-        cls,
-        layout: Layout,
-        settings: Settings,
-        *,
-        n_features: int,
-        start: float | None,
-        units: bool,
-        dtype: DTypeLike,
-    ) -> QuasiNewtonLearner:
-        """Allocate a model and start everything but the rows of its features."""
-        shapes = {
-            "linear": (n_features, 2 + units),
-            "table": (n_features + layout.n_dummies, 1, layout.rank),
-        }
-        blocks = allocate(shapes, dtype, 0)
-        learner = cls(new_model(layout, settings, _PLAIN, blocks, n_features), settings)
-        learner._start(np.arange(n_features, n_features + layout.n_dummies))
-        if start is not None:
-            start_bias(learner.model, _PLAIN, settings.penalties.bias, start)
-        return learner
-
-    @property
-    def n_planes(self) -> int:
-        """One: the weight. What L-BFGS remembers is gone after a training."""
-        return 1
-
-    def set_rows(self, rows: Rows) -> None:
-        """Make ``rows`` the whole objective, and start the features that are new in them."""
-        self.n_rows = rows.n_rows
-        linear = self.model.parameters.linear
-        counts = np.zeros(len(linear), dtype=rows.numbers.dtype)
-        count_visits(rows, counts)
-        new = np.flatnonzero((counts > 0) & (linear[:, _VISITS] == 0))
-        renew_visits(counts, linear, _VISITS)
-        if new.size and linear.shape[1] > _UNIT:
-            linear[new, _UNIT] = _weighted_units(rows, len(linear))[new]
-        self._start(new)
-
-    def _start(self, features: NDArray[np.int64]) -> None:
-        s = self.settings
-        start_features(_PLAIN, s.penalties, self.model.parameters, features, s.seed, s.start_scales)
 
     @staticmethod
     def train(training: Training) -> None:
@@ -139,18 +87,6 @@ def _check_smooth(settings: Settings) -> None:
             "solver='lbfgs' needs a penalty without corners, penalty='l2': 'l1' and 'elasticnet' "
             "are for other solvers."
         )
-
-
-def _weighted_units(rows: Rows, n_features: int) -> NDArray[np.float64]:
-    """Return one over the root mean square of each column's non-zeros.
-
-    Rows count by weight, so that a row of weight 2 is as good as two rows.
-    """
-    weights, squares = np.zeros(n_features), np.zeros(n_features)
-    weigh_columns(rows, weights, squares)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        units = np.sqrt(weights / squares)
-    return np.clip(np.nan_to_num(units, nan=_LARGEST_UNIT), 1.0 / _LARGEST_UNIT, _LARGEST_UNIT)
 
 
 class _Descent:

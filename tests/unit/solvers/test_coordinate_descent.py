@@ -1,6 +1,8 @@
 """Coordinate descent against a slow twin, conditions of optimality and closed forms."""
 
 import itertools
+import pickle
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -71,6 +73,12 @@ def learner_of(layout, loss, penalty, block_size, *, weights=False, scale=0.5, s
         ),
         n_features=N_FEATURES, start=0.1, units=False, dtype=np.float64,
     )  # fmt: skip
+
+
+def descent_of(learner, rows):
+    learner.set_rows(rows)
+    columns = _descent.columns_of(rows, learner.model.n_features)
+    return _descent.Descent(learner.model, learner.settings, rows, columns)
 
 
 class Twin:
@@ -180,10 +188,10 @@ def assert_equal_to_twin(name, loss, penalty, block_size, **keywords):
     layout = layout_of(name)
     X, y, weight = some_rows(loss, np.random.default_rng(1))
     learner = learner_of(layout, loss, penalty, block_size, **keywords)
-    learner.set_rows(rows_of(X, y, weight))
+    descent = descent_of(learner, rows_of(X, y, weight))
     twin = Twin(learner, layout, X, y, weight)
     for _ in range(N_SWEEPS):
-        mean_loss, _ = learner.epoch()
+        mean_loss, _ = descent.sweep(None)
         twin.sweep()
     p = learner.model.parameters
     assert np.allclose(p.bias[0, 0], twin.bias, atol=1e-8)
@@ -342,11 +350,11 @@ def test_blocks_of_one_are_alternating_least_squares():
                  block_size=1),
         n_features=5, start=0.0, units=False, dtype=np.float64,
     )  # fmt: skip
-    learner.set_rows(rows_of(X, y))
+    descent = descent_of(learner, rows_of(X, y))
     p = learner.model.parameters
     w0, w, V = float(p.bias[0, 0]), p.linear[:, 0].copy(), p.table[:, 0].copy()
     for _ in range(5):
-        learner.epoch()
+        descent.sweep(None)
         w0 = als_sweep(X, y, w0, w, V, 0.7, 1.3)
     np.testing.assert_allclose(p.bias[0, 0], w0, atol=1e-10)
     np.testing.assert_allclose(p.linear[:, 0], w, atol=1e-10)
@@ -382,9 +390,8 @@ def test_a_dominating_term_costs_no_digits(order):
         )  # fmt: skip
         learner.set_rows(rows_of(X, y))
         learner.model.parameters.table[3] = 1e4
-        learner.set_rows(rows_of(X, y))
         twin = ExactTwin(learner, layout, X, y, np.ones(8))
-        learner.epoch()
+        descent_of(learner, rows_of(X, y)).sweep(None)
         twin.sweep()
         table = learner.model.parameters.table[:, 0]
         np.testing.assert_allclose(table, twin.table, rtol=1e-6, atol=1e-12)
@@ -484,3 +491,13 @@ def test_signs_stay(solver):
     np.testing.assert_array_equal(np.sign(signed.weights_[2]), [1, -1])
     np.testing.assert_allclose(np.abs(signed.weights_[2]), np.abs(signed.weights_[2][0]))
     assert signed.score(X, y) > 0.99
+
+
+def test_a_fitted_model_holds_no_rows():
+    """Neither the data by columns nor the rows' records outlive the training."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(5000, 4))
+    model = FMRegressor(solver="cd", max_iter=1, random_state=0).fit(X, X[:, 0] * X[:, 1])
+    held = [vars(learner) for learner in model._learners]
+    assert all(set(names) == {f.name for f in fields(CoordinateLearner)} for names in held)
+    assert len(pickle.dumps(model)) < 5000
