@@ -11,6 +11,7 @@ from sklearn.model_selection import train_test_split
 from polyfm.datasets import fetch_movielens_1m, fetch_movielens_100k
 from polyfm.datasets.bundle import DatasetBundle
 from polyfm.estimators import FMRegressor
+from polyfm.experiments.ratings import clipped_rmse
 from polyfm.experiments.report import Report
 
 _SWEEPS = 20
@@ -104,5 +105,4 @@ def _error(X: Any, X_test: Any, y: Any, y_test: Any, rank: int, settings: dict[s
         random_state=0,
         **settings,
     ).fit(X, y)
-    predicted = np.clip(model.predict(X_test), 1.0, 5.0)
-    return float(np.sqrt(np.mean((predicted - y_test) ** 2)))
+    return clipped_rmse(model, X_test, y_test)

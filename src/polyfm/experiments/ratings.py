@@ -70,7 +70,7 @@ def _compare(
         for split in splits:
             X, X_test, y, y_test = bundle.split(split)
             model = FMRegressor(random_state=0, **settings).fit(X, y)
-            errors.append(_clipped_rmse(model, X_test, y_test))
+            errors.append(clipped_rmse(model, X_test, y_test))
             epochs.append(model.n_iter_)
         seconds = (perf_counter() - started) / len(splits)
         spread: object = float(np.std(errors)) if len(splits) > 1 else "-"
@@ -78,6 +78,7 @@ def _compare(
         report.add(columns, name, mean, spread, n_epochs, f"{seconds:.1f}")
 
 
-def _clipped_rmse(model: FMRegressor, X: Any, y: Any) -> float:
+def clipped_rmse(model: FMRegressor, X: Any, y: Any) -> float:
+    """Return the error of predictions clipped to the stars that ratings have."""
     predicted = np.clip(model.predict(X), 1.0, 5.0)
     return float(np.sqrt(np.mean((predicted - y) ** 2)))

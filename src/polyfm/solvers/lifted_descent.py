@@ -15,13 +15,12 @@ from polyfm.data.rows import Rows, as_rows, read_only
 from polyfm.kernels import lifted
 from polyfm.losses import contract as losses
 from polyfm.models._lifted_score import LiftedParameters
-from polyfm.models.factorized import aligned_zeros
 from polyfm.models.layout import Layout
 from polyfm.models.lifted import Lifted
 from polyfm.solvers import _lifted_sweep as sweep
 from polyfm.solvers._columns import count_visits, measure_units
 from polyfm.solvers._lifted_sweep import Columns, Samples
-from polyfm.solvers.learner import Learner, Report, Settings
+from polyfm.solvers.learner import Learner, Report, Settings, allocate
 
 if TYPE_CHECKING:
     from polyfm.solvers.training import Training
@@ -72,15 +71,9 @@ class LiftedLearner(Learner):
             When the factors take more memory than there is.
         """
         shape = (n_features + layout.n_dummies, layout.rank, len(layout.degrees))
-        try:
-            table = aligned_zeros(shape, np.float64)
-        except MemoryError:
-            raise MemoryError(
-                f"The factors of {n_features} columns take {np.prod(shape) * 8 / 2**30:.1f} GiB, "
-                "more than there is: hash ids to fewer columns, or lower rank or order."
-            ) from None
+        blocks = allocate({"linear": (n_features,), "table": shape}, np.float64, 0)
         met = np.zeros(n_features, dtype=np.uint8)
-        parameters = LiftedParameters(np.zeros(1), np.zeros(n_features), table, met)
+        parameters = LiftedParameters(np.zeros(1), **blocks, met=met)
         learner = cls(Lifted(layout.kernel, parameters, layout.n_dummies), settings)
         learner._start(np.arange(n_features, shape[0]), np.ones(layout.n_dummies))
         if start is not None:
