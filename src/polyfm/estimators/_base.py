@@ -86,7 +86,7 @@ class BaseFM(BaseEstimator):
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, sample_weight_val: Any
     ) -> Self:
-        _parts.check_parameters(self)
+        self._check_parameters()
         loss = _parts.find_loss(self)
         metric = find_metric(self._scoring, loss, self._metrics)
         fitted_before = self.__sklearn_is_fitted__()
@@ -136,7 +136,7 @@ class BaseFM(BaseEstimator):
 
     @all_or_nothing
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        _parts.check_parameters(self)
+        self._check_parameters()
         loss = _parts.find_loss(self)
         first = not self.__sklearn_is_fitted__()
         rows = self._check_labelled(X, y, sample_weight, reset=first, streaming=True)
@@ -147,12 +147,26 @@ class BaseFM(BaseEstimator):
             self._create(loss, rows, streaming=True)
         else:
             self._go_on(loss, rows.n_rows)
-        parts = list(zip(self._learners, self._solver_rows(rows), strict=True))
-        self._undo = [learner.checkpoint(part) for learner, part in parts]
-        for learner, part in parts:
-            learner.add_and_learn(part)
+        self._learn_streamed(rows)
         self.t_ = self._learners[0].n_visits
         return self
+
+    def _learn_streamed(self, rows: Labelled) -> None:
+        """Learn rows of a stream, each once, and remember how to undo it."""
+        parts = list(zip(self._learners, self._solver_rows(rows), strict=True))
+        undo = [learner.checkpoint(part) for learner, part in parts]
+        # What was done last is undone first.
+        self._undo = [*undo, *self.__dict__.get("_undo", ())]
+        for learner, part in parts:
+            learner.add_and_learn(part)
+
+    def _check_parameters(self) -> None:
+        """Raise a ValueError or TypeError that names the first parameter that is impossible."""
+        _parts.check_parameters(self)
+
+    def _find_max_iter(self, n_rows: int) -> int:
+        """Return how often some rows are visited at most."""
+        return int(self.max_iter)
 
     def _create(self, loss: Any, rows: Labelled, *, streaming: bool) -> None:
         """Make fresh learners, one per column of targets."""
@@ -272,7 +286,7 @@ class BaseFM(BaseEstimator):
                 for learner, part in zip(self._learners, rows, strict=True)
             ],
             loss_unit=self._scale.loss_unit(loss),
-            max_iter=int(self.max_iter),
+            max_iter=self._find_max_iter(held.train.n_rows),
             tol=float(self.tol),
             n_iter_no_change=int(self.n_iter_no_change),
             shuffle=bool(self.shuffle),
