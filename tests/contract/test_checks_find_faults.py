@@ -13,7 +13,7 @@ from polyfm.losses import contract as losses
 from polyfm.penalties import ElasticNet
 from polyfm.penalties import contract as penalties
 from polyfm.testing import check_kernel, check_loss, check_penalty, check_update
-from polyfm.updates import SGD, AdaGrad
+from polyfm.updates import SGD, AdaGrad, FTRLProximal
 from polyfm.updates import contract as updates
 
 
@@ -158,6 +158,12 @@ def test_penalty_whose_quotient_is_another(break_piece):
         check_penalty(ElasticNet(0.1, 0.2))
 
 
+def test_penalty_whose_slope_is_another(break_piece):
+    break_piece(penalties.subgradient, ElasticNet(), lambda penalty, v: v * penalty.l2)
+    with pytest.raises(AssertionError, match="subgradient"):
+        check_penalty(ElasticNet(0.2, 0.1))
+
+
 penalties_prox = penalties.prox.table[ElasticNet]
 
 
@@ -179,8 +185,8 @@ def step_too_wide(rule, penalty, memory, at, stride, count, g, rate, share):
     sgd_step(rule, penalty, memory, at, stride, 8 if np.ndim(g) else 1, g, rate, share)
 
 
-def begin_elsewhere(rule, penalty, memory, at, stride, count, weight, unit):
-    sgd_begin(rule, penalty, memory, at, stride, count, weight * unit, unit)
+def begin_elsewhere(rule, penalty, memory, at, stride, count, weight, unit, share):
+    sgd_begin(rule, penalty, memory, at, stride, count, weight * unit, unit, share)
 
 
 def drift(rule, penalty, memory, at, stride, count, g, rate, share):
@@ -209,6 +215,19 @@ def test_broken_update(break_piece, function, implementation, message):
     break_piece(getattr(updates, function), SGD(), implementation)
     with pytest.raises(AssertionError, match=message):
         check_update(SGD(0.1))
+
+
+def begin_without_penalty(rule, penalty, memory, at, stride, count, weight, unit, share):
+    ftrl_begin(rule, NO_PENALTY, memory, at, stride, count, weight, unit, share)
+
+
+ftrl_begin, NO_PENALTY = updates.begin.table[FTRLProximal], ElasticNet(0.0, 0.0)
+
+
+def test_sums_that_do_not_fit_the_start(break_piece):
+    break_piece(updates.begin, FTRLProximal(), begin_without_penalty)
+    with pytest.raises(AssertionError, match="does not start there"):
+        check_update(FTRLProximal())
 
 
 def test_update_too_slow_to_learn():

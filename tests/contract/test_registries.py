@@ -49,7 +49,9 @@ def test_penalty(penalty):
 @pytest.mark.parametrize(
     "rule",
     [updates.SGD(), updates.SGD(0.1, 1.0, 0.25), updates.SGD(0.1, 0.01, 1.0),
-     updates.AdaGrad(), updates.AdaGrad(0.05, 5.0)],
+     updates.AdaGrad(), updates.AdaGrad(0.05, 5.0),
+     updates.FTRLProximal(), updates.FTRLProximal(0.3, 0.0, 2.0), updates.FTRLProximal(0.1, 1, 0.5),
+     updates.FTRLPower(), updates.FTRLPower(0.5, 1.0, 0.8), updates.FTRLPower(0.5, 2.0, 1.0)],
     ids=str,
 )  # fmt: skip
 def test_update(rule):
@@ -57,7 +59,7 @@ def test_update(rule):
 
 
 def test_every_update_rule_is_checked():
-    assert set(updates.__all__) == {"SGD", "AdaGrad"}
+    assert set(updates.__all__) == {"SGD", "AdaGrad", "FTRLPower", "FTRLProximal"}
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)

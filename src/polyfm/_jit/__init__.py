@@ -16,8 +16,10 @@ from polyfm._jit.lanes import (
     load_like,
     maximum,
     minimum,
+    power,
     square_root,
     store,
+    where_positive,
 )
 from polyfm._jit.memory import prefetch
 
@@ -34,7 +36,9 @@ __all__ = [
     "load_like",
     "maximum",
     "minimum",
+    "power",
     "prefetch",
     "square_root",
     "store",
+    "where_positive",
 ]

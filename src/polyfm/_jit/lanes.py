@@ -142,6 +142,21 @@ def _square_root(x):
     return (lambda x: _sqrt_lanes(x)) if isinstance(x, LanesType) else (lambda x: np.sqrt(x))
 
 
+_pow_lanes = _binary(_call("pow"))
+
+
+def power(x: Any, exponent: Any) -> Any:
+    """Return x to the power of a scalar, for x >= 0 a scalar or lanes."""
+    return x**exponent
+
+
+@overload(power)
+def _power(x, exponent):
+    if isinstance(x, LanesType):
+        return lambda x, exponent: _pow_lanes(x, exponent)
+    return lambda x, exponent: x**exponent
+
+
 def absolute(x: Any) -> Any:
     """Return the absolute value of a scalar or of lanes."""
     return np.abs(x)
@@ -174,6 +189,32 @@ def _minimum(x, y):
     if _lanes_of(x, y):
         return lambda x, y: _min_lanes(x, y)
     return lambda x, y: min(x, y)
+
+
+def _select(builder: Any, values: list[Any]) -> Any:
+    condition, *choices = values
+    zero = ir.Constant(condition.type, None)
+    return builder.select(builder.fcmp_ordered(">", condition, zero), *choices)
+
+
+_select_typer = _elementwise(_select)
+
+
+@intrinsic
+def _select_lanes(typingctx: Any, condition: Any, x: Any, y: Any) -> Any:
+    return _select_typer(typingctx, condition, x, y)
+
+
+def where_positive(condition: Any, x: Any, y: Any) -> Any:
+    """Return x where the condition is > 0, else y, lane by lane."""
+    return np.where(condition > 0, x, y)[()]
+
+
+@overload(where_positive)
+def _where_positive(condition, x, y):
+    if _lanes_of(condition, x, y):
+        return lambda condition, x, y: _select_lanes(condition, x, y)
+    return lambda condition, x, y: x if condition > 0 else y
 
 
 def array_pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:

@@ -38,6 +38,11 @@ def _prox_quotient(penalty, v, step, scale):
     return minimum(maximum(v / scale, -penalty.bound), penalty.bound)
 
 
+@contract.subgradient.implements(Box)
+def _subgradient(penalty, v):
+    return v * 0.0
+
+
 @contract.block_step.implements(Box)
 def _block_step(penalty, hessian, gradient, scales, start, change, count, stride):
     descend(penalty, hessian, gradient, scales, start, change, count, stride)

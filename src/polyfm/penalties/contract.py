@@ -31,6 +31,15 @@ def prox_quotient(penalty: Any, v: Any, step: Any, scale: Any) -> Any:
 
 
 @generic
+def subgradient(penalty: Any, v: Any) -> Any:
+    """Return the slope of the penalty at an allowed ``v``, and 0 at v = 0.
+
+    It is one of the slopes at a corner: ``prox(v + step * subgradient(v), step)``
+    is v.
+    """
+
+
+@generic
 def block_step(
     penalty: Any, hessian: Any, gradient: Any, scales: Any, start: Any, change: Any, count: int,
     stride: int,

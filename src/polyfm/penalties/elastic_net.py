@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from polyfm._jit import absolute, maximum, minimum
+from polyfm._jit import absolute, maximum, minimum, where_positive
 from polyfm.penalties import contract
 from polyfm.penalties.block import descend
 
@@ -39,6 +39,12 @@ def _prox_quotient(penalty, v, step, scale):
     threshold = step * penalty.l1
     shrunk = maximum(v - threshold, 0.0) + minimum(v + threshold, 0.0)
     return shrunk / (step * penalty.l2 + scale)
+
+
+@contract.subgradient.implements(ElasticNet)
+def _subgradient(penalty, v):
+    corner = where_positive(v, penalty.l1, where_positive(-v, -penalty.l1, 0.0))
+    return v * penalty.l2 + corner
 
 
 @contract.block_step.implements(ElasticNet)

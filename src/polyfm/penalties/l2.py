@@ -35,6 +35,11 @@ def _prox_quotient(penalty, v, step, scale):
     return v / (step * penalty.strength + scale)
 
 
+@contract.subgradient.implements(L2)
+def _subgradient(penalty, v):
+    return v * penalty.strength
+
+
 @contract.block_step.implements(L2)
 def _block_step(penalty, hessian, gradient, scales, start, change, count, stride):
     solve_ridge(penalty.strength, hessian, gradient, scales, start, change, count, stride)

@@ -40,6 +40,11 @@ def _n_planes(rule):
     return 2
 
 
+@contract.sums_gradients.implements(Accumulate)
+def _sums_gradients(rule):
+    return False
+
+
 @contract.rate.implements(Accumulate)
 def _rate(rule, t):
     return 1.0

@@ -1,4 +1,4 @@
-"""The best weights so far, kept without what the update rule remembers."""
+"""The best weights so far, kept without what the update rule can do without."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ class BestWeights:
     visits : int
         The column of the linear records that counts visits: features without one have no weights
         to keep, and logs of clicks have many such.
+    n_planes : int
+        How many planes are kept: the weights alone, or also what they were worked out from.
     """
 
-    def __init__(self, parameters: Parameters, visits: int) -> None:
-        self._parameters, self._visits = parameters, visits
+    def __init__(self, parameters: Parameters, visits: int, n_planes: int = 1) -> None:
+        self._parameters, self._visits, self._n_planes = parameters, visits, n_planes
         linear, table = parameters.linear, parameters.table
         n_met = int(np.count_nonzero(linear[:, visits]))
         n_dummies = len(table) - len(linear)
-        self._linear = np.empty(n_met, linear.dtype)
-        self._table = np.empty((n_met + n_dummies, table.shape[2]), table.dtype)
-        self._small = [np.empty_like(getattr(parameters, name)[0]) for name in SMALL_BLOCKS]
+        self._linear = np.empty((n_met, n_planes), linear.dtype)
+        self._table = np.empty((n_met + n_dummies, n_planes, table.shape[2]), table.dtype)
+        self._small = [np.empty_like(getattr(parameters, name)[:n_planes]) for name in SMALL_BLOCKS]
 
     def take(self) -> None:
         """Copy the present weights."""
         p = self._parameters
         for name, kept in zip(SMALL_BLOCKS, self._small, strict=True):
-            kept[...] = getattr(p, name)[0]
+            kept[...] = getattr(p, name)[: self._n_planes]
         _pack(p.linear, p.table, self._visits, self._linear, self._table)
 
     def put_back(self) -> None:
         """Write back what was last taken."""
         p = self._parameters
         for name, kept in zip(SMALL_BLOCKS, self._small, strict=True):
-            getattr(p, name)[0] = kept
+            getattr(p, name)[: self._n_planes] = kept
         _unpack(p.linear, p.table, self._visits, self._linear, self._table)
 
 
@@ -52,9 +54,11 @@ def _pack(linear, table, visits, packed_linear, packed_table):
         if j < linear.shape[0]:
             if linear[j, visits] == 0.0:
                 continue
-            packed_linear[n] = linear[j, 0]
-        for s in range(table.shape[2]):
-            packed_table[n, s] = table[j, 0, s]
+            for plane in range(packed_linear.shape[1]):
+                packed_linear[n, plane] = linear[j, plane]
+        for plane in range(packed_table.shape[1]):
+            for s in range(table.shape[2]):
+                packed_table[n, plane, s] = table[j, plane, s]
         n += 1
 
 
@@ -65,7 +69,9 @@ def _unpack(linear, table, visits, packed_linear, packed_table):
         if j < linear.shape[0]:
             if linear[j, visits] == 0.0:
                 continue
-            linear[j, 0] = packed_linear[n]
-        for s in range(table.shape[2]):
-            table[j, 0, s] = packed_table[n, s]
+            for plane in range(packed_linear.shape[1]):
+                linear[j, plane] = packed_linear[n, plane]
+        for plane in range(packed_table.shape[1]):
+            for s in range(table.shape[2]):
+                table[j, plane, s] = packed_table[n, plane, s]
         n += 1

@@ -21,7 +21,7 @@ from polyfm.updates import contract as updates
 _LINE_OF_INDICES = 16
 _PREFETCHED_LINES = 8
 _TERMS_AHEAD = 4
-_OF_LINEAR, _OF_FACTORS = 0, 1
+OF_LINEAR, OF_FACTORS = 0, 1
 """Places of the strengths of a column among the last two numbers of its linear record."""
 
 
@@ -141,7 +141,15 @@ def share_and_unit(rule, linear, j, kind):
     unit = linear[j, n_planes + 1] if has_unit else one
     has_strengths = linear.shape[1] > n_planes + 2
     strength = linear[j, n_planes + 2 + kind] if has_strengths else one
-    return strength / linear[j, n_planes], unit
+    return share_of(rule, strength, linear[j, n_planes]), unit
+
+
+@jit
+def share_of(rule, strength, n_visits):
+    """Return the share of a penalty that is due at each of some visits."""
+    if updates.sums_gradients(rule):
+        return strength
+    return strength / n_visits
 
 
 @jit
@@ -149,7 +157,7 @@ def _learn_linear(rule, penalty, linear, indices, values, g, rate):
     size = linear.shape[1]
     for t in range(indices.size):
         j = indices[t]
-        share, unit = share_and_unit(rule, linear, j, _OF_LINEAR)
+        share, unit = share_and_unit(rule, linear, j, OF_LINEAR)
         unit_rate = rate * updates.unit_rate(rule, unit)
         updates.step(rule, penalty, linear, j * size, 1, 1, g * values[t], unit_rate, share)
 
@@ -227,7 +235,7 @@ def _learn_table(
         at = j * row_size + column
         slope = kernels.slope(local, cells, before, adjoint) * scale * x
         kernels.retreat(local, cells, adjoint, load(table, at, count) * x)
-        own_share, unit = share_and_unit(rule, linear, j, _OF_FACTORS)
+        own_share, unit = share_and_unit(rule, linear, j, OF_FACTORS)
         unit_rate = rate * updates.unit_rate(rule, unit)
         updates.step(rule, penalty, table, at, rank, count, slope, unit_rate, own_share)
     for r in range(plan.n_dummies - 1, -1, -1):

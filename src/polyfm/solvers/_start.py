@@ -6,7 +6,10 @@ the same whether the feature is met in the first batch or the last, and whatever
 
 from __future__ import annotations
 
+import numpy as np
+
 from polyfm._jit import jit
+from polyfm.solvers._epoch import OF_FACTORS, OF_LINEAR, share_and_unit
 from polyfm.solvers._random import symmetric
 from polyfm.updates import contract as updates
 
@@ -24,16 +27,17 @@ def start_features(rule, penalties, parameters, features, seed, scales):
     zero = linear.dtype.type(0.0)
     for i in range(features.size):
         j = features[i]
-        unit = 1.0
+        share, unit = linear.dtype.type(1.0), 1.0
         if j < linear.shape[0]:
-            if linear.shape[1] > n_planes + 1:
-                unit = linear[j, n_planes + 1]
+            share, own_unit = share_and_unit(rule, linear, j, OF_LINEAR)
+            unit = np.float64(own_unit)
             place = j * linear.shape[1]
-            updates.begin(rule, penalties.linear, linear, place, 1, 1, zero, unit)
+            updates.begin(rule, penalties.linear, linear, place, 1, 1, zero, unit, share)
+            share, _ = share_and_unit(rule, linear, j, OF_FACTORS)
         for s in range(rank):
             weight = table.dtype.type(symmetric(seed, j, s) * scales[s] * unit)
             place = j * n_planes * rank + s
-            updates.begin(rule, penalties.factors, table, place, rank, 1, weight, unit)
+            updates.begin(rule, penalties.factors, table, place, rank, 1, weight, unit, share)
 
 
 @jit
@@ -41,4 +45,4 @@ def start_block(rule, penalty, block, weights):
     """Write the start of a (planes, n) block of parameters."""
     for i in range(weights.size):
         weight = block.dtype.type(weights[i])
-        updates.begin(rule, penalty, block, i, block.shape[1], 1, weight, 1.0)
+        updates.begin(rule, penalty, block, i, block.shape[1], 1, weight, 1.0, 1.0)

@@ -118,7 +118,9 @@ class Learner(ABC):
 
     def best_weights(self) -> BestWeights:
         """Return room for a copy of the weights, which can be written back."""
-        return BestWeights(self.model.parameters, self.n_planes)
+        keeps_sums = self.settings.rule is not None and updates.sums_gradients(self.settings.rule)
+        n_kept = self.n_planes if keeps_sums else 1
+        return BestWeights(self.model.parameters, self.n_planes, n_kept)
 
     def check_finite(self, features: NDArray[np.int64] | None = None) -> None:
         """Raise a DivergenceError if a parameter, of the given features or at all, is not finite.

@@ -267,9 +267,10 @@ class StochasticLearner(Learner):
         self, parameters: Parameters, rows: Rows, part: NDArray[np.int64], t: float, room: _Work
     ) -> tuple[Any, ...]:
         s, model = self.settings, self.model
+        share = 1.0 if updates.sums_gradients(s.rule) else 1.0 / self.n_rows
         return (
             model.kernel, s.loss, s.rule, s.penalties, s.switches, parameters, model.plan, rows,
-            part, t, 1.0 / self.n_rows, room.cells,
+            part, t, share, room.cells,
         )  # fmt: skip
 
     def _meet(self, rows: Rows, *, forget: bool) -> None:

@@ -22,8 +22,8 @@ def check_penalty(penalty: Any) -> None:
     """Check that a penalty keeps the contract of :mod:`polyfm.penalties.contract`.
 
     ``prox`` returns the minimiser that is found numerically, for lanes as for scalars; a step of 0
-    leaves every coordinate that is allowed; ``prox_quotient`` is ``prox`` of quotients; the penalty
-    is nowhere negative and least at 0.
+    leaves every coordinate that is allowed; ``prox_quotient`` is ``prox`` of quotients;
+    ``subgradient`` is what ``prox`` takes off; the penalty is nowhere negative and least at 0.
 
     Parameters
     ----------
@@ -51,6 +51,7 @@ def check_penalty(penalty: Any) -> None:
         for step in _STEPS:
             _check_minimiser(penalty, v, step)
             _check_quotient(penalty, v, step)
+            _check_subgradient(penalty, v, step)
     for step in _STEPS:
         _check_lanes(penalty, step)
 
@@ -66,6 +67,17 @@ def _check_quotient(penalty: Any, v: float, step: float) -> None:
         expected = float(contract.prox(penalty, v / scale, step / scale))
         what = f"prox_quotient of {penalty} at v={v}, step={step}, scale={scale}"
         require_close(got, expected, 1e-12 * (1.0 + abs(expected)), what)
+
+
+def _check_subgradient(penalty: Any, v: float, step: float) -> None:
+    if not np.isfinite(contract.value(penalty, v)):
+        return
+    slope = float(contract.subgradient(penalty, v))
+    require(np.isfinite(slope), f"subgradient of {penalty} at {v} is {slope}.")
+    require(v != 0.0 or slope == 0.0, f"subgradient of {penalty} at 0 must be 0, got {slope}.")
+    got = float(contract.prox(penalty, v + step * slope, step))
+    what = f"prox of {penalty} at v + step * subgradient(v) for v={v}, step={step}"
+    require_close(got, v, 1e-12 * (1.0 + abs(v) + step * abs(slope)), what)
 
 
 def _check_minimiser(penalty: Any, v: float, step: float) -> None:
@@ -94,3 +106,6 @@ def _check_lanes(penalty: Any, step: float) -> None:
     together = contract.prox(penalty, points, np.full(LANES, step))
     apart = [contract.prox(penalty, float(v), step) for v in points]
     require_close(together, apart, 0.0, f"prox of {penalty} on lanes")
+    together = contract.subgradient(penalty, points)
+    apart = [contract.subgradient(penalty, float(v)) for v in points]
+    require_close(together, apart, 0.0, f"subgradient of {penalty} on lanes")

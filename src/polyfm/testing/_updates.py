@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfm._jit import LANES
-from polyfm.penalties import L2, ElasticNet
+from polyfm.penalties import L2, Box, ElasticNet
 from polyfm.testing._asserts import require, require_close
 from polyfm.updates import contract
 
@@ -20,9 +20,10 @@ _NO_PENALTY = L2(0.0)
 def check_update(rule: Any) -> None:
     """Check that an update rule keeps the contract of :mod:`polyfm.updates.contract`.
 
-    A coordinate starts where it is told to; without gradient and penalty it stays; it goes down a
-    parabola, in any unit of its column; a penalty draws it to 0; eight lanes move as eight scalars
-    would, and touch nothing else.
+    A coordinate starts where it is told to; without gradient and penalty it stays (and with its
+    penalty, too, if the rule sums gradients and so pays it once); it goes down a parabola, in any
+    unit of its column; a penalty draws it to 0; eight lanes move as eight scalars would, and touch
+    nothing else.
 
     Parameters
     ----------
@@ -41,9 +42,13 @@ def check_update(rule: Any) -> None:
     >>> check_update(AdaGrad(learning_rate=0.1))
     """
     _check_rates(rule)
+    sums = contract.sums_gradients(rule)
+    require(sums in (True, False), f"sums_gradients of {rule} must be True or False, got {sums!r}.")
     for weight in _WEIGHTS:
         _check_begin(rule, weight)
         _check_rest(rule, weight)
+        if sums:
+            _check_start(rule, weight)
     _check_descent(rule)
     _check_unit(rule)
     _check_shrinkage(rule)
@@ -58,10 +63,12 @@ def _check_rates(rule: Any) -> None:
     require(contract.unit_rate(rule, 1.0) == 1.0, f"unit_rate of {rule} must be 1 for unit 1.")
 
 
-def _begun(rule: Any, weight: float, unit: float = 1.0, penalty: Any = _NO_PENALTY) -> Any:
+def _begun(
+    rule: Any, weight: float, unit: float = 1.0, penalty: Any = _NO_PENALTY, share: float = 1.0
+) -> Any:
     """Return the memory of one coordinate at its start: one number per plane."""
     memory = np.zeros(contract.n_planes(rule))
-    contract.begin(rule, penalty, memory, 0, 1, 1, weight, unit)
+    contract.begin(rule, penalty, memory, 0, 1, 1, weight, unit, share)
     return memory
 
 
@@ -83,6 +90,18 @@ def _check_rest(rule: Any, weight: float) -> None:
         require_close(
             memory[0], weight, 1e-12 * abs(weight), f"{rule} moves without gradient and penalty"
         )
+
+
+def _check_start(rule: Any, weight: float) -> None:
+    """Check that the first step of a rule that sums gradients starts from the weight, too."""
+    for penalty in (L2(3.0), ElasticNet(0.7, 0.3), Box(50.0)):
+        for unit, share in ((1.0, 1.0), (1e-3, 2.5), (40.0, 1.0)):
+            memory = _begun(rule, weight, unit, penalty, share)
+            rate = contract.rate(rule, 0.0) * contract.unit_rate(rule, unit)
+            contract.step(rule, penalty, memory, 0, 1, 1, 0.0, rate, share)
+            # The penalty is taken off what may be a much larger sum.
+            slack = 1e-12 * (abs(weight) + rate)
+            require_close(memory[0], weight, slack, f"{rule} with {penalty} does not start there")
 
 
 def _descend(rule: Any, scale: float, n_steps: int = _N_STEPS) -> NDArray[np.float64]:
@@ -117,7 +136,7 @@ def _check_unit(rule: Any) -> None:
 def _check_shrinkage(rule: Any) -> None:
     for penalty in (L2(0.5), ElasticNet(0.5, 0.0)):
         for weight in (-1.0, 1.0):
-            memory = _begun(rule, weight, penalty=penalty)
+            memory = _begun(rule, weight)
             for t in range(20):
                 before, rate = memory[0], contract.rate(rule, float(t))
                 contract.step(rule, penalty, memory, 0, 1, 1, 0.0, rate, 1.0)
@@ -135,14 +154,16 @@ def _check_lanes(rule: Any, count: int) -> None:
     together = random.uniform(0.5, 1.0, (contract.n_planes(rule), row))
     outside = np.delete(together, range(at, at + count), axis=1)
     weights = random.normal(size=LANES)
-    contract.begin(rule, penalty, together.reshape(-1), at, row, count, weights, 0.5)
-    apart = [_begun(rule, float(weight), 0.5, penalty) for weight in weights[:count]]
+    contract.begin(rule, penalty, together.reshape(-1), at, row, count, weights, 0.5, 0.5)
+    apart = [_begun(rule, float(weight), 0.5, penalty, 0.5) for weight in weights[:count]]
     for t in range(4):
         g, rate = random.normal(size=LANES), contract.rate(rule, float(t))
         contract.step(rule, penalty, together.reshape(-1), at, row, count, g, rate, 0.5)
         for lane, memory in enumerate(apart):
             contract.step(rule, penalty, memory, 0, 1, 1, float(g[lane]), rate, 0.5)
     inside = together[:, at : at + count]
-    require_close(inside, np.transpose(apart), 1e-15, f"{rule} on {count} lanes")
+    wanted = np.transpose(apart)
+    # Powers of lanes and of scalars differ in the last digit.
+    require_close(inside, wanted, 1e-14 * (1.0 + np.abs(wanted)), f"{rule} on {count} lanes")
     untouched = np.delete(together, range(at, at + count), axis=1)
     require_close(untouched, outside, 0.0, f"{rule} writes beside its {count} coordinates")

@@ -38,6 +38,11 @@ def _n_planes(rule):
     return 2
 
 
+@contract.sums_gradients.implements(AdaGrad)
+def _sums_gradients(rule):
+    return False
+
+
 @contract.rate.implements(AdaGrad)
 def _rate(rule, t):
     return rule.learning_rate
@@ -49,7 +54,7 @@ def _unit_rate(rule, unit):
 
 
 @contract.begin.implements(AdaGrad)
-def _begin(rule, penalty, memory, at, stride, count, weight, unit):
+def _begin(rule, penalty, memory, at, stride, count, weight, unit, share):
     store(memory, at, count, weight)
     store(memory, at + stride, count, weight * 0.0 + rule.initial / (unit * unit))
 

@@ -20,6 +20,15 @@ def n_planes(rule: Any) -> int:
 
 
 @generic
+def sums_gradients(rule: Any) -> bool:
+    """Say whether the rule works out the weight anew at each step, from sums over the gradients.
+
+    Such a rule pays the whole penalty once, not in shares at each visit, and a weight cannot be
+    put back without its sums. It learns on one thread: sums of several would not fit each other.
+    """
+
+
+@generic
 def rate(rule: Any, t: float) -> float:
     """Return the learning rate after ``t`` rows."""
 
@@ -43,8 +52,12 @@ def begin(
     count: int,
     weight: Any,
     unit: float,
+    share: float,
 ) -> None:
-    """Write all planes of ``count`` coordinates such that their current weight is ``weight``."""
+    """Write all planes of ``count`` coordinates such that their current weight is ``weight``.
+
+    ``share`` is the one that :func:`step` will be given.
+    """
 
 
 @generic
@@ -61,6 +74,6 @@ def step(
 ) -> None:
     """Move the ``count`` coordinates at flat position ``at`` of ``memory`` along ``-g``.
 
-    ``share`` is how many rows' worth of the penalty is due: features that are seen rarely pay for
-    the rows in between when they are seen.
+    ``share`` is how much of the penalty is due: features that are seen rarely pay for the rows in
+    between when they are seen. For a rule that sums gradients it is all of it, at each step.
     """

@@ -35,6 +35,11 @@ def _n_planes(rule):
     return 1
 
 
+@contract.sums_gradients.implements(SGD)
+def _sums_gradients(rule):
+    return False
+
+
 @contract.rate.implements(SGD)
 def _rate(rule, t):
     return rule.learning_rate / (1.0 + rule.decay * t) ** rule.power
@@ -46,7 +51,7 @@ def _unit_rate(rule, unit):
 
 
 @contract.begin.implements(SGD)
-def _begin(rule, penalty, memory, at, stride, count, weight, unit):
+def _begin(rule, penalty, memory, at, stride, count, weight, unit, share):
     store(memory, at, count, weight)
 
 

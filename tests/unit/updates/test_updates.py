@@ -10,7 +10,7 @@ from polyfm.updates.contract import begin, n_planes, rate, step, unit_rate
 
 def moved(rule, penalty, weight, gradients, share=1.0, unit=1.0):
     memory = np.zeros(n_planes(rule))
-    begin(rule, penalty, memory, 0, 1, 1, weight, unit)
+    begin(rule, penalty, memory, 0, 1, 1, weight, unit, share)
     for t, g in enumerate(gradients):
         size = rate(rule, float(t)) * unit_rate(rule, unit)
         step(rule, penalty, memory, 0, 1, 1, g, size, share)
