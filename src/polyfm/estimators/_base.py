@@ -173,7 +173,10 @@ class BaseFM(BaseEstimator):
         layout = _parts.find_layout(self)
         matrix, targets, weight = rows.matrix, rows.targets, rows.weight
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self._scale = TargetScale.of(loss, targets[:, 0], weight, bool(self.fit_intercept))
+        measured = self._measures(streaming)
+        self._scale = TargetScale()
+        if measured:
+            self._scale = TargetScale.of(loss, targets[:, 0], weight, bool(self.fit_intercept))
         self._layout, self._structure, self._loss = layout, _parts.structure_of(self), loss
         self._n_terms = rows.mean_terms
         settings = self._settings(loss, rows.n_rows, seed)
@@ -183,13 +186,17 @@ class BaseFM(BaseEstimator):
                 layout,
                 replace(settings, seed=seed + k),
                 n_features=matrix.shape[1],
-                start=self._start(loss, targets[:, k], weight),
-                units=streaming or not is_binary(read_only(matrix.data)),
+                start=self._start(loss, targets[:, k], weight, measured),
+                units=measured and (streaming or not is_binary(read_only(matrix.data))),
                 dtype=matrix.dtype,
             )
             for k in range(targets.shape[1])
         ]
         self.history_: dict[str, list[float]] = {}
+
+    def _measures(self, streaming: bool) -> bool:
+        """Say whether target and columns are brought to units that the first rows have."""
+        return True
 
     @property
     def _solver(self) -> Any:
@@ -224,12 +231,16 @@ class BaseFM(BaseEstimator):
         self._learners = [learner.renewed(settings) for learner in self._learners]
 
     def _start(
-        self, loss: Any, target: NDArray[np.float64], weight: NDArray[np.float64]
+        self,
+        loss: Any,
+        target: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        measured: bool,
     ) -> float | None:
         """Return the best constant prediction in the solver's unit, None without a bias."""
         if not self.fit_intercept:
             return None
-        if self._scale.applies:
+        if self._scale.applies or not measured:
             return 0.0
         return float(losses.best_constant(loss, target, weight))
 

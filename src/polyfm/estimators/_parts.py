@@ -21,7 +21,7 @@ from polyfm.penalties import L2, Box, ElasticNet
 from polyfm.solvers._epoch import Penalties, Switches
 from polyfm.solvers.learner import Learner, Settings
 from polyfm.solvers.stochastic import StochasticLearner
-from polyfm.updates import SGD, AdaGrad
+from polyfm.updates import SGD, AdaGrad, FTRLProximal
 from polyfm.updates import contract as updates
 
 _INHOMOGENEOUS = "inhomogeneous-anova"
@@ -33,11 +33,15 @@ _USUAL_ALPHA = 1.0
 """Penalty of the fields that a mapping leaves out."""
 
 
-def check_parameters(estimator: Any) -> None:
-    """Raise a ValueError or TypeError that names the first parameter with an impossible value."""
+def check_parameters(estimator: Any, besides: tuple[str, ...] = ()) -> None:
+    """Raise a ValueError or TypeError that names the first parameter with an impossible value.
+
+    The counts among the parameters that ``besides`` names are checked elsewhere.
+    """
     p = estimator
     for name in ("order", "max_iter", "n_iter_no_change"):
-        _check_number(p, name, Integral, least=1)
+        if name not in besides:
+            _check_number(p, name, Integral, least=1)
     _check_number(p, "rank", Integral, least=0)
     _check_number(p, "block_size", Integral, least=1, most=LANES)
     check_strengths("alpha", p.alpha, allows_auto=False)
@@ -124,7 +128,12 @@ def structure_of(estimator: Any) -> dict[str, Any]:
 
 def check_same_structure(estimator: Any, before: dict[str, Any]) -> None:
     """Raise a ValueError that names a parameter which shapes the model and has changed."""
-    for name, value in structure_of(estimator).items():
+    check_unchanged(before, structure_of(estimator))
+
+
+def check_unchanged(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raise a ValueError that names a parameter which shapes the model and has changed."""
+    for name, value in now.items():
         if value != before[name]:
             raise ValueError(
                 f"{name} has changed from {before[name]!r} to {value!r} since the last fit, so "
@@ -187,9 +196,11 @@ def find_settings(
     learns = estimator.fit_weights is not False and estimator.fit_weights != "signs"
     learns_theta = learns and estimator.kernel == _INHOMOGENEOUS
     learns_weights = learns and estimator.kernel != _INHOMOGENEOUS
+    rule = _rule(estimator, alpha.base, n_terms, n_rows)
+    on_one_thread = rule is not None and updates.sums_gradients(rule)
     return Settings(
         loss=loss,
-        rule=_rule(estimator, alpha.base, n_terms, n_rows),
+        rule=rule,
         penalties=Penalties(
             bias=L2(0.0),
             linear=_penalty(estimator, alpha.base),
@@ -207,7 +218,7 @@ def find_settings(
         ),
         start_scales=_start_scales(estimator, layout, n_terms),
         seed=seed,
-        n_jobs=n_threads(estimator.n_jobs),
+        n_jobs=1 if on_one_thread else n_threads(estimator.n_jobs),
         block_size=int(estimator.block_size),
         signs=estimator.fit_weights == "signs" or learns_weights,
         linear_strengths=alpha.multipliers,
@@ -238,6 +249,8 @@ def _rule(estimator: Any, alpha: float, n_terms: float, n_rows: int) -> Any:
     rate = float(estimator.learning_rate)
     if estimator._solver == "adagrad":
         return AdaGrad(rate, n_terms)
+    if estimator._solver == "ftrl":
+        return FTRLProximal(rate, math.sqrt(n_terms), 0.0)
     if estimator._solver == "sgd":
         if estimator.schedule == "constant":
             return SGD(rate, 0.0, 0.0)

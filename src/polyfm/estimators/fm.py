@@ -60,8 +60,10 @@ class FMRegressor(RegressorMixin, BaseFM):
     loss : str or spec, default="squared"
         ``"squared"``, ``"huber"``, ``"quantile"`` or ``"poisson"``; a spec such as
         ``Huber(delta=2.0)`` sets more, in the unit of the target.
-    solver : {"adagrad", "sgd", "cd", "lbfgs"} or spec, default="adagrad"
-        ``"adagrad"`` and ``"sgd"`` learn row by row. ``"cd"`` is coordinate descent: column
+    solver : {"adagrad", "sgd", "ftrl", "cd", "lbfgs"} or spec, default="adagrad"
+        ``"adagrad"``, ``"sgd"`` and ``"ftrl"`` learn row by row. ``"ftrl"`` (FTRL-Proximal)
+        pays each penalty once, whatever the number of epochs, makes exact zeros with
+        ``penalty="l1"``, and learns on one thread. ``"cd"`` is coordinate descent: column
         by column, each step the exact minimum (for losses other than the squared one, of an upper
         bound), no learning rate, an objective that never rises; not for ``kernel="polynomial"``.
         ``"lbfgs"`` moves all parameters at once by the gradient of all rows (L-BFGS), no learning
@@ -319,8 +321,10 @@ class FMClassifier(ClassifierMixin, BaseFM):
         be free in sign: a sum of squares alone is never negative.
     loss : str or spec, default="logistic"
         ``"logistic"`` or ``"squared_hinge"``.
-    solver : {"adagrad", "sgd", "cd", "lbfgs"} or spec, default="adagrad"
-        ``"adagrad"`` and ``"sgd"`` learn row by row. ``"cd"`` is coordinate descent: column
+    solver : {"adagrad", "sgd", "ftrl", "cd", "lbfgs"} or spec, default="adagrad"
+        ``"adagrad"``, ``"sgd"`` and ``"ftrl"`` learn row by row. ``"ftrl"`` (FTRL-Proximal)
+        pays each penalty once, whatever the number of epochs, makes exact zeros with
+        ``penalty="l1"``, and learns on one thread. ``"cd"`` is coordinate descent: column
         by column, each step the exact minimum (for losses other than the squared one, of an upper
         bound), no learning rate, an objective that never rises; not for ``kernel="polynomial"``.
         ``"lbfgs"`` moves all parameters at once by the gradient of all rows (L-BFGS), no learning

@@ -48,7 +48,7 @@ class PolynomialNetworkRegressor(PolynomialNetwork, FMRegressor):
     loss : str or spec, default="squared"
         ``"squared"`` or ``"huber"``; the direct form also takes ``"quantile"`` and ``"poisson"``,
         whose curvature has no bound. A spec such as ``Huber(delta=2.0)`` sets more.
-    solver : {"auto", "cd", "adagrad", "sgd", "lbfgs"}, default="auto"
+    solver : {"auto", "cd", "adagrad", "sgd", "ftrl", "lbfgs"}, default="auto"
         ``"auto"`` is coordinate descent for the lifted form and AdaGrad for the direct one.
     alpha : float, array or dict, default=1.0
         Penalty of the linear term. An array has one value per field (see ``fields``), a dict
@@ -61,13 +61,13 @@ class PolynomialNetworkRegressor(PolynomialNetwork, FMRegressor):
         has the mean over the fields; or names, for which penalties are a dict. Without it each
         column is a field of its own.
     learning_rate : float, default=0.1
-        Step size of ``"adagrad"`` and ``"sgd"``; coordinate descent needs none.
+        Step size of the solvers that learn row by row; coordinate descent needs none.
     max_iter : int, default=100
         Epochs at most.
     tol : float, default=1e-3
-        An epoch is an improvement if the objective (for ``"adagrad"`` and ``"sgd"``: the loss)
-        falls by more than ``tol`` times the loss of the best constant prediction; 0 goes on to
-        ``max_iter``, unless validation stops earlier.
+        An epoch is an improvement if the objective (row by row: the loss) falls by more than
+        ``tol`` times the loss of the best constant prediction; 0 goes on to ``max_iter``, unless
+        validation stops earlier.
     n_iter_no_change : int, default=3
         Epochs without improvement after which training ends.
     early_stopping : bool or "auto", default="auto"
@@ -235,7 +235,7 @@ class PolynomialNetworkClassifier(PolynomialNetwork, FMClassifier):
         Whether the weights lambda of the direct form are learnt; the lifted form has none.
     loss : str or spec, default="logistic"
         ``"logistic"`` or ``"squared_hinge"``.
-    solver : {"auto", "cd", "adagrad", "sgd", "lbfgs"}, default="auto"
+    solver : {"auto", "cd", "adagrad", "sgd", "ftrl", "lbfgs"}, default="auto"
         ``"auto"`` is coordinate descent for the lifted form and AdaGrad for the direct one.
     alpha : float, array or dict, default=1.0
         Penalty of the linear term. An array has one value per field (see ``fields``), a dict
@@ -248,13 +248,13 @@ class PolynomialNetworkClassifier(PolynomialNetwork, FMClassifier):
         has the mean over the fields; or names, for which penalties are a dict. Without it each
         column is a field of its own.
     learning_rate : float, default=0.1
-        Step size of ``"adagrad"`` and ``"sgd"``; coordinate descent needs none.
+        Step size of the solvers that learn row by row; coordinate descent needs none.
     max_iter : int, default=100
         Epochs at most.
     tol : float, default=1e-3
-        An epoch is an improvement if the objective (for ``"adagrad"`` and ``"sgd"``: the loss)
-        falls by more than ``tol`` times the loss of the best constant prediction; 0 goes on to
-        ``max_iter``, unless validation stops earlier.
+        An epoch is an improvement if the objective (row by row: the loss) falls by more than
+        ``tol`` times the loss of the best constant prediction; 0 goes on to ``max_iter``, unless
+        validation stops earlier.
     n_iter_no_change : int, default=3
         Epochs without improvement after which training ends.
     early_stopping : bool or "auto", default="auto"

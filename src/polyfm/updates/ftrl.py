@@ -116,6 +116,20 @@ def _damping_of_power(rule, rate):
     return 0.0
 
 
+def learning_rates(rule: Any, squares: Any, rate: Any) -> Any:
+    """Return the present rates of some coordinates.
+
+    Parameters
+    ----------
+    rule : FTRLProximal or FTRLPower
+    squares : ndarray
+        The third of their planes.
+    rate : float or ndarray
+        The learning rate times the unit's factor.
+    """
+    return rate / (_raised(rule, squares) + _damping(rule, rate))
+
+
 @contract.n_planes.implements(FTRLPower)
 @contract.n_planes.implements(FTRLProximal)
 def _n_planes(rule):
