@@ -22,6 +22,7 @@ from polyfm.models.lifted import Lifted
 from polyfm.persistence.container import TENSOR_TYPES, ModelFileError
 from polyfm.persistence.frozen import FrozenLearner
 from polyfm.solvers._epoch import Penalties, Switches
+from polyfm.solvers.batches import BatchLearner
 from polyfm.solvers.convex_learner import ConvexLearner
 from polyfm.solvers.coordinate_descent import CoordinateLearner
 from polyfm.solvers.learner import Settings
@@ -37,7 +38,7 @@ def _records() -> dict[str, type]:
     """The classes whose objects a model file may hold, by name."""
     classes: list[type] = [
         *(Factorized, Parameters, Layout, Penalties, Switches, Settings, TargetScale),
-        *(StochasticLearner, QuasiNewtonLearner, CoordinateLearner, FrozenLearner),
+        *(StochasticLearner, BatchLearner, QuasiNewtonLearner, CoordinateLearner, FrozenLearner),
     ]
     classes += [Lifted, LiftedParameters, LiftedLearner, ConvexLearner]
     for package in _SPEC_PACKAGES:

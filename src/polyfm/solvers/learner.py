@@ -45,6 +45,10 @@ class Settings:
     """Whether the weights of the bases start as 1 and -1 in turn, or all as 1."""
     block_size: int = 8
     """Factors of a feature that coordinate descent learns together."""
+    batch_size: int = 1
+    """Rows whose gradients make a step of a learner of batches."""
+    batch_mean: bool = False
+    """Whether a batch's gradient is the mean over its rows, or their sum."""
     linear_strengths: NDArray[np.float64] | None = None
     """(d,): what the penalty of each column's linear weight is multiplied by; None for ones."""
     factor_strengths: NDArray[np.float64] | None = None

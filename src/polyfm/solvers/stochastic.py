@@ -43,7 +43,7 @@ _WITH_STRENGTHS = 4
 """Numbers behind the planes of a linear record: visits, unit, two strengths of penalties."""
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     """Room for what a thread works out for a row."""
 
     cells: NDArray[Any]
@@ -199,15 +199,15 @@ class StochasticLearner(Learner):
         order = read_only(order)
         longest = rows.longest
         work = [
-            _Work(
+            Work(
                 self.model.work_cells(longest),
                 np.empty((2, longest), dtype=rows.indices.dtype),
             )
             for _ in range(self.settings.n_jobs)
         ]
-        loss_sum, done, size = 0.0, 0, self._slice
+        loss_sum, done, size, batch = 0.0, 0, self._slice, self.settings.batch_size
         while done < len(order):
-            part = order[done : done + size]
+            part = order[done : done + -(-size // batch) * batch]
             started = time.perf_counter()
             loss_sum += self._learn_slice(crew, work, rows, part)
             done += len(part)
@@ -230,7 +230,7 @@ class StochasticLearner(Learner):
         self._hot = hot
 
     def _learn_slice(
-        self, crew: Crew, work: list[_Work], rows: Rows, order: NDArray[np.int64]
+        self, crew: Crew, work: list[Work], rows: Rows, order: NDArray[np.int64]
     ) -> float:
         """Let each thread learn its part of ``order`` into the same table."""
         model, hot = self.model, self._hot
@@ -264,7 +264,7 @@ class StochasticLearner(Learner):
         return float(sum(loss for _, loss in results))
 
     def _call(
-        self, parameters: Parameters, rows: Rows, part: NDArray[np.int64], t: float, room: _Work
+        self, parameters: Parameters, rows: Rows, part: NDArray[np.int64], t: float, room: Work
     ) -> tuple[Any, ...]:
         s, model = self.settings, self.model
         share = 1.0 if updates.sums_gradients(s.rule) else 1.0 / self.n_rows
