@@ -2,6 +2,8 @@
 
 from polyfm.estimators.convex import ConvexFMClassifier, ConvexFMRegressor
 from polyfm.estimators.fm import FMClassifier, FMRegressor
+from polyfm.estimators.ftrl import FTRLClassifier, FTRLRegressor
+from polyfm.estimators.hierarchical import HierarchicalFMClassifier, HierarchicalFMRegressor
 from polyfm.estimators.polynomial_network import (
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
@@ -12,6 +14,10 @@ __all__ = [
     "ConvexFMRegressor",
     "FMClassifier",
     "FMRegressor",
+    "FTRLClassifier",
+    "FTRLRegressor",
+    "HierarchicalFMClassifier",
+    "HierarchicalFMRegressor",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
 ]
