@@ -4,12 +4,15 @@ An experiment is a function without required arguments that returns a :class:`Re
 a function in a module here and one line in ``EXPERIMENTS``.
 """
 
+from polyfm.experiments.budgets import pn_regression
 from polyfm.experiments.clicks import adult, criteo, frappe
 from polyfm.experiments.cost import hofm_cost
 from polyfm.experiments.descent import ratings_descent
 from polyfm.experiments.links import hofm_links
+from polyfm.experiments.networks import pn_recommender, pn_weights
 from polyfm.experiments.ratings import movielens_1m, movielens_100k
 from polyfm.experiments.report import Report
+from polyfm.experiments.solvers import hofm_solvers
 from polyfm.experiments.unseen import unseen_interactions
 
 EXPERIMENTS = {
@@ -20,7 +23,11 @@ EXPERIMENTS = {
     "frappe": frappe,
     "criteo": criteo,
     "hofm-links": hofm_links,
+    "hofm-solvers": hofm_solvers,
     "hofm-cost": hofm_cost,
+    "pn-weights": pn_weights,
+    "pn-recommender": pn_recommender,
+    "pn-regression": pn_regression,
     "unseen-interactions": unseen_interactions,
 }
 """Experiments by the name users give."""

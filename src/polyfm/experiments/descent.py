@@ -11,12 +11,14 @@ from sklearn.model_selection import train_test_split
 from polyfm.datasets import fetch_movielens_1m, fetch_movielens_100k
 from polyfm.datasets.bundle import DatasetBundle
 from polyfm.estimators import FMRegressor
+from polyfm.experiments.figures import dots
 from polyfm.experiments.ratings import clipped_rmse
 from polyfm.experiments.report import Report
 
 _SWEEPS = 20
 _ALPHA = 4.0
 _BETAS = (6.0, 8.0, 11.0, 16.0)
+_BETAS_BY_COUNT = (9.0, 12.0, 15.0, 18.0)
 _SIDE_BETAS = (30.0, 100.0, 300.0)
 _IDS = ("user", "item")
 
@@ -28,23 +30,37 @@ def ratings_descent() -> Report:
     """RMSE of block coordinate descent on MovieLens 100K and 1M, predictions clipped to 1..5."""
     report = Report(
         "MovieLens by coordinate descent: test RMSE",
-        ("data", "columns", "rank", "penalties chosen", "RMSE", "seconds a fit"),
+        ("data", "model", "penalties chosen", "RMSE", "seconds a fit"),
         notes=[
             f"FMRegressor(solver='cd', max_iter={_SWEEPS}, tol=0, early_stopping=False, "
             f"alpha={_ALPHA:g}, random_state=0); beta is chosen on a tenth of the training rows of "
             "the first split, and the model then learnt on all of them.",
             "100K: mean of the official splits u1..u5. 1M: one random 90/10 split. Predictions "
             "are clipped to 1..5. With side features, those share one beta and the ids another.",
+            "Beta by rows: one for each column, which grows with the root of its number of "
+            "training rows; 'at the mean' is that of a column with the mean number. Only the "
+            "products of users' and films' penalties matter, so one for each field is no choice.",
+            "libFM on 100K, rank 8, ALS: 0.9125 with ids, 0.9175 with side features.",
         ],
     )
     five = [f"u{k}" for k in range(1, 6)]
     ids, side = fetch_movielens_100k(), fetch_movielens_100k(side_features=True)
     _add(report, "100K", "user, item", ids, five, 8, _one_beta())
     _add(report, "100K", "and side features", side, five, 8, _beta_by_field(side))
-    for rank in (8, 32):
-        bundle = fetch_movielens_1m()
-        _add(report, "1M", "user, item", bundle, ["random"], rank, _one_beta(rank))
+    million = fetch_movielens_1m()
+    _add(report, "1M", "user, item", million, ["random"], 8, _one_beta())
+    _add(report, "1M", "user, item", million, ["random"], 32, _one_beta(32))
+    by_count = _beta_by_count(million, "random")
+    _add(report, "1M", "user, item, beta by rows", million, ["random"], 32, by_count)
+    report.draw = dots(report, group="data", label="model", value="RMSE")
     return report
+
+
+def _beta_by_count(bundle: DatasetBundle, split: str) -> Choices:
+    """Return choices of a penalty per column that grows with the root of its training rows."""
+    rows = np.maximum(bundle.split(split)[0].getnnz(axis=0), 1)
+    shape = np.sqrt(rows / rows.mean())
+    return [(f"{beta:g} at the mean", {"beta": beta * shape}) for beta in _BETAS_BY_COUNT]
 
 
 def _one_beta(rank: int = 8) -> Choices:
@@ -81,7 +97,7 @@ def _add(
     started = perf_counter()
     errors = [_error(*bundle.split(split), rank, settings) for split in splits]
     seconds = (perf_counter() - started) / len(splits)
-    report.add(data, columns, rank, name, float(np.mean(errors)), f"{seconds:.1f}")
+    report.add(data, f"{columns}, rank {rank}", name, float(np.mean(errors)), f"{seconds:.1f}")
 
 
 def _chosen(

@@ -19,7 +19,7 @@ from polyfm.datasets import (
     fetch_nips_coauthors,
 )
 
-__all__ = ["NEGATIVES_TO_TEST", "NEIGHBOURS", "Draw", "Problem", "problems"]
+__all__ = ["NEGATIVES_TO_TEST", "NEIGHBOURS", "Draw", "Problem", "films", "problems"]
 
 NEGATIVES_TO_TEST = 50_000
 """Pairs without a link that are tested, where there are more."""
@@ -67,8 +67,8 @@ def problems() -> list[Problem]:
     """Return the data sets of the experiment."""
     drugs, channels = fetch_drug_targets("gpcr"), fetch_drug_targets("ic")
     return [
-        _films(ids=True),
-        _films(ids=False),
+        films(ids=True),
+        films(ids=False),
         _graph("Cora", fetch_cora(), (16.0, 32.0, 64.0)),
         _graph("Citeseer", fetch_citeseer(), (16.0, 32.0, 64.0)),
         _coauthors(fetch_nips_coauthors()),
@@ -77,7 +77,7 @@ def problems() -> list[Problem]:
     ]
 
 
-def _films(ids: bool) -> Problem:
+def films(ids: bool) -> Problem:
     """MovieLens 100K: a rating of 5 is a link, any other rating is none."""
     bundle = fetch_movielens_links(ids=ids)
     of_user = [bundle.field_names.index(name) for name in bundle.field_names if name in _PERSON]
