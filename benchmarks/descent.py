@@ -1,4 +1,4 @@
-"""Times sweeps of coordinate descent beside Gibbs sweeps of myfm: ``python benchmarks/descent.py``.
+"""Sweeps of coordinate descent beside Gibbs sweeps of myfm: ``python benchmarks/run.py descent``.
 
 MovieLens 1M by user and item id, 900,000 rows, double precision, one thread. A sweep's time is that
 of a long fit minus that of a short one, over the sweeps between; the contestants take turns and the
@@ -7,10 +7,10 @@ best of the rounds counts. It is processor time, so that a busy machine disturbs
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib.util
 import os
+import sys
 from collections.abc import Callable
 from time import process_time
 from typing import Any
@@ -18,53 +18,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
+import process
 from problems import movielens_1m
+from report import verdict
 
 N_ROWS = 900_000
 SHORT, LONG = 2, 6
 Sweep = Callable[[int], object]
 """Runs a fit of so many sweeps."""
+BLOCKS, SINGLE, GIBBS = "blocks of 8", "blocks of 1", "myfm"
+ORDER_3, RANK_80, TENTH = "order 3 alone", "rank 80", "a tenth of the rows"
+RATIOS = (
+    ("sweep, myfm / blocks of 8", GIBBS, BLOCKS, ">=", 2.5),
+    ("sweep, myfm / blocks of 1", GIBBS, SINGLE, ">=", 1.8),
+    ("sweep, order 3 / order 2, equal rank", ORDER_3, BLOCKS, "<=", 3.0),
+    ("sweep, rank 80 / rank 8 (linear: 10)", RANK_80, BLOCKS, "<=", 12.0),
+    ("sweep, all rows / a tenth (linear: 10)", BLOCKS, TENTH, "<=", 12.0),
+)
 
 
-def main() -> int:
-    """Run all contestants in turns and print times and ratios."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each contestant")
-    parser.add_argument("--quick", action="store_true", help="few rows, to see that all works")
-    arguments = parser.parse_args()
-    problem = movielens_1m(20_000 if arguments.quick else None)
+def run(rounds: int, quick: bool) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """Return the milliseconds of a sweep of each contestant, and the verdicts on their ratios."""
+    problem = movielens_1m(20_000 if quick else None)
     X = sparse.csr_array(problem.X, dtype=np.float64)[:N_ROWS]
-    contestants = _contestants(X, problem.y[:N_ROWS])
-    with threadpool_limits(1):
-        times = _best_times(contestants, arguments.rounds)
-    for name, seconds in times.items():
-        print(f"{name:32s} {seconds * 1e3:9.1f} ms a sweep")
-    _print_ratios(times)
-    return 0
+    times = _best_times(_contestants(X, problem.y[:N_ROWS]), rounds)
+    verdicts = [
+        verdict(label, times[slow] / times[fast], sense, bound)
+        for label, slow, fast, sense, bound in RATIOS
+        if slow in times
+    ]
+    memory = process.measure("descent-memory", quick)
+    verdicts.append(verdict("memory, peak / what the docstring names", memory, "<=", 1.1))
+    return {f"{name}, ms a sweep": 1e3 * seconds for name, seconds in times.items()}, verdicts
 
 
 def _contestants(X: sparse.csr_array, y: NDArray[np.float64]) -> dict[str, Sweep]:
     tenth = len(y) // 10
+    beta = 8.0 * len(y) / N_ROWS  # fewer rows bear less penalty, or all factors vanish
     contestants = {
-        "default block, rank 8": _descent(X, y),
-        "blocks of 1, rank 8": _descent(X, y, block_size=1),
-        "order 3 only, rank 8": _descent(X, y, order=3, fit_lower=None),
-        "rank 80": _descent(X, y, rank=80),
-        "default block, a tenth of the rows": _descent(X[:tenth], y[:tenth]),
+        BLOCKS: _descent(X, y, beta=beta),
+        SINGLE: _descent(X, y, beta=beta, block_size=1),
+        ORDER_3: _descent(X, y, order=3, fit_lower=None, beta=beta / 100),
+        RANK_80: _descent(X, y, beta=beta, rank=80),
+        TENTH: _descent(X[:tenth], y[:tenth], beta=beta / 10),
     }
     if importlib.util.find_spec("myfm"):
-        contestants["myfm, rank 8"] = _gibbs(X, y)
+        contestants[GIBBS] = _gibbs(X, y)
+    else:
+        print("myfm is not installed and left out", file=sys.stderr)
     return contestants
 
 
 def _descent(X: Any, y: NDArray[np.float64], **settings: Any) -> Sweep:
     from polyfm import FMRegressor
 
-    fixed = {"solver": "cd", "rank": 8, "beta": 8.0, "tol": 0, "early_stopping": False}
+    fixed = {"solver": "cd", "rank": 8, "tol": 0, "early_stopping": False}
     return lambda n: FMRegressor(**{**fixed, **settings}, max_iter=n, random_state=0).fit(X, y)
 
 
@@ -82,34 +91,18 @@ def _gibbs(X: Any, y: NDArray[np.float64]) -> Sweep:
 
 
 def _best_times(contestants: dict[str, Sweep], rounds: int) -> dict[str, float]:
-    for run in contestants.values():
-        run(1)  # what has to be compiled
+    for run_sweeps in contestants.values():
+        run_sweeps(1)  # what has to be compiled
     times: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(rounds):
-        for name, run in contestants.items():
-            times[name].append((_seconds(run, LONG) - _seconds(run, SHORT)) / (LONG - SHORT))
+    for turn in range(1, rounds + 1):
+        for name, run_sweeps in contestants.items():
+            print(f"round {turn}/{rounds}: {name}", file=sys.stderr)
+            seconds = _seconds(run_sweeps, LONG) - _seconds(run_sweeps, SHORT)
+            times[name].append(seconds / (LONG - SHORT))
     return {name: min(seconds) for name, seconds in times.items()}
 
 
-def _seconds(run: Sweep, n: int) -> float:
+def _seconds(run_sweeps: Sweep, n: int) -> float:
     start = process_time()
-    run(n)
+    run_sweeps(n)
     return process_time() - start
-
-
-def _print_ratios(times: dict[str, float]) -> None:
-    default = times["default block, rank 8"]
-    if "myfm, rank 8" in times:
-        gibbs = times["myfm, rank 8"]
-        print(f"myfm / default block                 {gibbs / default:6.2f} x   bar >= 2.5")
-        single = times["blocks of 1, rank 8"]
-        print(f"myfm / blocks of 1                   {gibbs / single:6.2f} x   bar >= 1.8")
-    third = times["order 3 only, rank 8"] / default
-    print(f"order 3 / order 2, equal rank        {third:6.2f} x   bar <= 3")
-    print(f"rank 80 / rank 8                     {times['rank 80'] / default:6.2f} x   linear: 10")
-    tenth = default / times["default block, a tenth of the rows"]
-    print(f"all rows / a tenth                   {tenth:6.2f} x   linear: 10")
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

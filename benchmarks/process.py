@@ -1,7 +1,8 @@
 """What only a new process can tell: import time, first fit, peak memory.
 
-``python benchmarks/process.py import|first-fit|memory [--quick]`` prints one number (seconds, or
-the memory of a training beyond its data in multiples of the parameters); `measure` runs it.
+``python benchmarks/process.py import|first-fit|memory|descent-memory [--quick]`` prints one number
+(seconds, or the memory of a training beyond its data in multiples of what is expected); `measure`
+runs it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def measure(what: str, quick: bool) -> float:
     A process before the first one fills the cache of compiled code.
     """
     command = [sys.executable, __file__, what, *(["--quick"] if quick else [])]
-    repeats = 1 if what == "memory" else REPEATS
+    repeats = 1 if what.endswith("memory") else REPEATS
     found = [
         float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         for _ in range(repeats + 1)
@@ -74,6 +75,33 @@ def memory_over_parameters(quick: bool) -> float:
     return (peak - before) / parameters
 
 
+def descent_memory(quick: bool) -> float:
+    """Peak resident memory of coordinate descent, in multiples of what its docstring names."""
+    import numpy as np
+    import psutil
+
+    from polyfm import FMRegressor
+    from problems import movielens_1m
+
+    problem = movielens_1m(100_000 if quick else None)
+    settings = {"solver": "cd", "rank": 8, "beta": 8.0, "max_iter": 2, "tol": 0.0}
+    settings["early_stopping"] = False
+    few = problem.head(FIRST_FIT_ROWS)
+    FMRegressor(**settings).fit(few.X, few.y)
+    before = psutil.Process().memory_info().rss
+    model = FMRegressor(**settings).fit(problem.X, problem.y)
+    peak = _peak_bytes()
+    X, (n, d) = problem.X, problem.X.shape
+    parameters = (3 + 8) * d * X.dtype.itemsize + 8 * (3 + 8) * d  # weight, visits, unit; copied
+    targets = n * (8 + 8 + X.dtype.itemsize * 2 + 4)  # as checked, as the solver sees them, numbers
+    copies = 2 * X.nnz * (X.dtype.itemsize + X.indices.itemsize) + 2 * 8 * n  # and where rows end
+    copies += 2 * n * X.dtype.itemsize + 4 * n  # targets, weights, numbers
+    longest = int(np.bincount(X.indices).max())
+    kept = 8 * (4 * n + 8 * n + 9 * longest)
+    del model
+    return (peak - before) / (parameters + targets + copies + kept)
+
+
 def _peak_bytes() -> int:
     """Highest resident memory so far of this process."""
     status = Path("/proc/self/status")
@@ -95,6 +123,7 @@ MEASURES = {
     "import": import_seconds,
     "first-fit": first_fit_seconds,
     "memory": memory_over_parameters,
+    "descent-memory": descent_memory,
 }
 
 

@@ -66,16 +66,17 @@ def check(rows: list[Row]) -> list[dict[str, Any]]:
     ns = {row.contestant: row.ns_per_nonzero for row in rows}
     present = (bar for bar in BARS if bar.slow in ns and bar.fast in ns)
     return [
-        _verdict(bar.label, ns[bar.slow] / ns[bar.fast], bar.sense, bar.bound) for bar in present
+        verdict(bar.label, ns[bar.slow] / ns[bar.fast], bar.sense, bar.bound) for bar in present
     ]
 
 
 def check_process(figures: Mapping[str, float]) -> list[dict[str, Any]]:
     bars = (bar for bar in PROCESS_BARS if bar.what in figures)
-    return [_verdict(bar.label, figures[bar.what], "<=", bar.bound, bar.unit) for bar in bars]
+    return [verdict(bar.label, figures[bar.what], "<=", bar.bound, bar.unit) for bar in bars]
 
 
-def _verdict(label: str, value: float, sense: str, bound: float, unit: str = "x") -> dict[str, Any]:
+def verdict(label: str, value: float, sense: str, bound: float, unit: str = "x") -> dict[str, Any]:
+    """A figure beside its bar."""
     reached = value >= bound if sense == ">=" else value <= bound
     return {"label": label, "value": value, "sense": sense, "bound": bound, "unit": unit,
             "reached": reached}  # fmt: skip
@@ -101,3 +102,9 @@ def print_verdicts(verdicts: list[dict[str, Any]]) -> None:
             f"  {v['label']:<46}{v['value']:>9.3f} {v['unit']}   "
             f"bar {v['sense']} {v['bound']:g}   {mark}"
         )
+
+
+def print_figures(title: str, figures: Mapping[str, float]) -> None:
+    print(f"\n{title}")
+    for name, value in figures.items():
+        print(f"  {name:<46}{value:>12,.1f}")

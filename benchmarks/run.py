@@ -1,7 +1,8 @@
 """Times polyfm beside other libraries: ``python benchmarks/run.py [names...]``.
 
 All contestants train on the same data in the same process, in turns, one thread each (except
-where the label says otherwise); the best of the rounds counts. Names are problems or contestants.
+where the label says otherwise); the best of the rounds counts. Names are problems, contestants or
+suites, which bring problems and contestants of their own.
 """
 
 from __future__ import annotations
@@ -17,25 +18,30 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+import descent
 import process
 import report
 from libraries import Run, Trainer, load_libraries
 from problems import PROBLEMS, QUICK_PROBLEMS, Problem
 
 RANK = 8
+SUITES = {"descent": descent}
 
 
 def main() -> int:
     libraries = load_libraries()
     arguments = _parse([module.name for module in libraries])
-    problems = [n for n in arguments.names if n in PROBLEMS] or list(PROBLEMS)
-    wanted = [n for n in arguments.names if n not in PROBLEMS]
+    names = arguments.names or [*PROBLEMS, *SUITES]
+    suites = [n for n in names if n in SUITES]
+    wanted = [m.name for m in libraries if m.name in names]
+    problems = [n for n in names if n in PROBLEMS] or (list(PROBLEMS) if wanted else [])
     entrants = [m for m in libraries if (not wanted or m.name in wanted) and _present(m)]
     with threadpool_limits(1):  # no linear algebra beyond the threads a label speaks of
         results = [_run_problem(name, entrants, arguments) for name in problems]
-    figures = _process_figures(entrants, arguments.quick)
+        of_suites = {name: _run_suite(name, arguments) for name in suites}
+    figures = _process_figures(entrants, arguments.quick) if problems else {}
     if arguments.json:
-        record = {"problems": results, "process": figures}
+        record = {"problems": results, "process": figures, "suites": of_suites}
         arguments.json.write_text(json.dumps(record, indent=2) + "\n")
     return 0
 
@@ -44,7 +50,7 @@ def _parse(library_names: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    choices = [*PROBLEMS, *library_names]
+    choices = [*PROBLEMS, *library_names, *SUITES]
     parser.add_argument("names", nargs="*", metavar="name", help="any of " + ", ".join(choices))
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contestant")
     parser.add_argument("--epochs", type=int, default=10, help="passes over the data per turn")
@@ -78,6 +84,13 @@ def _run_problem(
     report.print_rows(problem, rows, arguments.base)
     report.print_verdicts(verdicts)
     return {"problem": name, "rows": [asdict(row) for row in rows], "bars": verdicts}
+
+
+def _run_suite(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    figures, verdicts = SUITES[name].run(arguments.rounds, arguments.quick)
+    report.print_figures(name, figures)
+    report.print_verdicts(verdicts)
+    return {"figures": figures, "bars": verdicts}
 
 
 def _prepare(problem: Problem, entrants: list[ModuleType], epochs: int) -> dict[str, Trainer]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polyfm._jit import LANES
@@ -20,7 +19,8 @@ from polyfm.models.factorized import Factorized, aligned_zeros
 from polyfm.penalties import L2, ElasticNet
 from polyfm.penalties import contract as penalties
 from polyfm.solvers import _sweep
-from polyfm.solvers._sweep import Block, Columns, Records, Room
+from polyfm.solvers._by_column import Columns
+from polyfm.solvers._sweep import Block, Records, Room
 from polyfm.solvers.learner import Report, Settings
 
 _SECONDS_PER_SLICE = 0.15
@@ -41,7 +41,7 @@ class Descent:
     settings : Settings
     rows : Rows
     columns : Columns
-        What :func:`columns_of` makes of the rows.
+        The same rows by columns.
     """
 
     def __init__(self, model: Factorized, settings: Settings, rows: Rows, columns: Columns) -> None:
@@ -196,21 +196,23 @@ class Descent:
         return loss / n, float(total) / n
 
     def _records(self) -> Records:
-        """Return a record of each row: prediction, target and weight, and room for the state."""
-        size = max((group.size for _, group in self.groups), default=0)
-        width = min(self.settings.block_size, size)
-        offset = 3 if width == 1 else LANES
-        size, step = offset + self._n_state * width, LANES if width > 1 else 4
-        stride = -(-size // step) * step
-        # A full load of the last row's lanes may read beyond them.
-        values = aligned_zeros((self.rows.n_rows * stride + LANES,), np.float64)
-        table = values[: self.rows.n_rows * stride].reshape(-1, stride)
-        rows = self.rows
+        """Return the records of the rows, without the states of any basis."""
+        n, rows = self.rows.n_rows, self.rows
+        widest = max((group.size for _, group in self.groups), default=0)
+        width = min(self.settings.block_size, widest)
+        n_state = self._n_state * width
+        head = _multiple(3 + n_state, 4) if width == 1 else 4
+        heads = aligned_zeros((n, head), np.float64)
         doubled = rows._replace(values=read_only(rows.values.astype(np.float64, copy=False)))
-        table[:, _sweep.SCORE] = self.work.scores(doubled)
-        table[:, _sweep.TARGET] = rows.target[rows.numbers]
-        table[:, _sweep.WEIGHT] = rows.weight[rows.numbers]
-        return Records(table.ravel(), stride, offset)
+        heads[:, _sweep.SCORE] = self.work.scores(doubled)
+        heads[:, _sweep.TARGET] = rows.target[rows.numbers]
+        heads[:, _sweep.WEIGHT] = rows.weight[rows.numbers]
+        flat = heads.ravel()
+        if width == 1:
+            return Records(flat, head, flat, head, 3)
+        stride = _multiple(n_state, LANES)
+        # A full load of the last row's lanes may read beyond them.
+        return Records(flat, head, aligned_zeros((n * stride + LANES,), np.float64), stride, 0)
 
     @property
     def _n_state(self) -> int:
@@ -250,19 +252,6 @@ def _copy(source: Parameters, target: Parameters) -> None:
             out[...] = block
 
 
-def columns_of(rows: Rows, n_features: int) -> Columns:
-    """Return the rows by columns, numbered from 0."""
-    matrix = sp.csr_matrix(
-        (rows.values, rows.indices, rows.indptr), shape=(len(rows.indptr) - 1, n_features)
-    )
-    by_column = (matrix if rows.n_rows == matrix.shape[0] else matrix[rows.numbers]).tocsc()
-    return Columns(
-        by_column.indptr.astype(np.int64),
-        by_column.indices.astype(rows.numbers.dtype, copy=False),
-        by_column.data,
-    )
-
-
 def _groups(work: Factorized) -> list[tuple[Any, Block]]:
     """Cut the bases of each degree into groups of eight; return each with its kernel."""
     m = work.parameters.theta.shape[1]
@@ -278,3 +267,8 @@ def _groups(work: Factorized) -> list[tuple[Any, Block]]:
 def _or_ones(strengths: NDArray[np.float64] | None, d: int, n_more: int) -> NDArray[np.float64]:
     given = np.ones(d) if strengths is None else strengths
     return np.concatenate([given, np.ones(n_more)])
+
+
+def _multiple(size: int, step: int) -> int:
+    """Return the least multiple of ``step`` that is no less than ``size``."""
+    return -(-size // step) * step

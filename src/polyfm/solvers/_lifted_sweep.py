@@ -12,14 +12,6 @@ from polyfm.losses import contract as losses
 from polyfm.solvers._random import symmetric
 
 
-class Columns(NamedTuple):
-    """The training rows by columns, numbered from 0; after the features one column of ones."""
-
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    values: NDArray[Any]
-
-
 class Samples(NamedTuple):
     """What is known of each training row while a model moves."""
 
@@ -33,35 +25,6 @@ class Samples(NamedTuple):
     """(n, cells): the state of the present basis, see :mod:`polyfm.kernels.lifted`."""
     rest: NDArray[Any]
     """(2, cells): room for the state of one row without a feature."""
-
-
-@jit
-def count_columns(rows, indptr):
-    """Write the column starts of :class:`Columns`, whose number of columns is one more than d."""
-    for c in range(indptr.size):
-        indptr[c] = 0
-    for row in rows.numbers:
-        for e in range(rows.indptr[row], rows.indptr[row + 1]):
-            indptr[rows.indices[e] + 1] += 1
-    indptr[indptr.size - 1] = rows.numbers.size
-    for c in range(1, indptr.size):
-        indptr[c] += indptr[c - 1]
-
-
-@jit
-def fill_columns(rows, indptr, place, indices, values):
-    """Write the entries of :class:`Columns`; ``place`` is a copy of the column starts."""
-    for i in range(rows.numbers.size):
-        row = rows.numbers[i]
-        for e in range(rows.indptr[row], rows.indptr[row + 1]):
-            j = rows.indices[e]
-            indices[place[j]] = i
-            values[place[j]] = rows.values[e]
-            place[j] += 1
-    start = indptr[indptr.size - 2]
-    for i in range(rows.numbers.size):
-        indices[start + i] = i
-        values[start + i] = 1.0
 
 
 @jit
@@ -100,7 +63,7 @@ def descend_linear(loss, columns, offset, samples, weights, strengths, first, la
         start, stop = columns.indptr[offset + j], columns.indptr[offset + j + 1]
         gradient, squares = 0.0, 0.0
         for e in range(start, stop):
-            i, x = columns.indices[e], columns.values[e]
+            i, x = columns.rows[e], columns.values[e]
             gradient += samples.pull[i] * x
             squares += samples.weight[i] * x * x
         if squares == 0.0:
@@ -108,7 +71,7 @@ def descend_linear(loss, columns, offset, samples, weights, strengths, first, la
         change = _newton_step(curvature, gradient, squares, strengths[j], weights[j])
         weights[j] += change
         for e in range(start, stop):
-            i = columns.indices[e]
+            i = columns.rows[e]
             _move(loss, samples, i, change * columns.values[e])
 
 
@@ -133,7 +96,7 @@ def absorb_columns(kernel, columns, table, basis, samples, first, last):
     for j in range(first, last):
         column = min(j, n_columns - 1)
         for e in range(columns.indptr[column], columns.indptr[column + 1]):
-            i = columns.indices[e]
+            i = columns.rows[e]
             lifted.absorb(kernel, samples.cells, i, table[j, basis], columns.values[e])
 
 
@@ -160,7 +123,7 @@ def descend_slot(kernel, loss, columns, rows, samples, table, basis, slot, stren
             continue
         gradient, squares = 0.0, 0.0
         for e in range(start, stop):
-            i, x = columns.indices[e], columns.values[e]
+            i, x = columns.rows[e], columns.values[e]
             _set_apart(kernel, columns, rows, samples, table, basis, slot, j, i, x)
             slope = lifted.slope(kernel, samples.cells, i, slot, x, rest)
             gradient += samples.pull[i] * slope
@@ -170,7 +133,7 @@ def descend_slot(kernel, loss, columns, rows, samples, table, basis, slot, stren
         if change == 0.0:
             continue
         for e in range(start, stop):
-            i, x = columns.indices[e], columns.values[e]
+            i, x = columns.rows[e], columns.values[e]
             _set_apart(kernel, columns, rows, samples, table, basis, slot, j, i, x)
             _move(loss, samples, i, change * lifted.slope(kernel, samples.cells, i, slot, x, rest))
             lifted.shift(kernel, samples.cells, i, slot, change * x, rest)

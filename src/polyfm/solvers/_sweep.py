@@ -33,7 +33,7 @@ from polyfm.losses import contract as losses
 from polyfm.penalties import contract as penalties
 
 SCORE, TARGET, WEIGHT = 0, 1, 2
-"""Where a record holds the prediction, the target and the weight of its row."""
+"""Where a head holds the prediction, the target and the weight of its row."""
 _AHEAD = 16
 _LINE = 8
 """Numbers of a cache line."""
@@ -44,23 +44,23 @@ _TRUST = 1e-10
 _NEGLIGIBLE = 1e-13
 
 
-class Columns(NamedTuple):
-    """The rows' matrix by columns; rows are numbered as the solver's, from 0."""
-
-    indptr: NDArray[Any]
-    rows: NDArray[Any]
-    values: NDArray[Any]
-
-
 class Records(NamedTuple):
-    """What is kept of each row, next to each other: a step of a column fetches it at once."""
+    """What is kept of each row: a head, and for the present block the kernel's state.
 
-    values: NDArray[Any]
-    """(n * stride,)."""
+    A single basis has its state in the head, so that a step of a column fetches one record; the
+    states of a larger block are cache lines of their own, which passes that do not need them spare.
+    """
+
+    heads: NDArray[Any]
+    """(n * head,): prediction, target, weight, and the state of a single basis."""
+    head: int
+    """Numbers of a head."""
+    states: NDArray[Any]
+    """The array that holds the states: ``heads``, or one of their own."""
     stride: int
-    """Numbers of a row: prediction, target, weight, and the kernel's state."""
+    """Numbers between the states of two rows."""
     offset: int
-    """Where in a record the state of the present block begins."""
+    """Where the first row's state begins."""
 
 
 class Block(NamedTuple):
@@ -91,8 +91,14 @@ class Room(NamedTuple):
 
 
 @jit
+def n_rows(records):
+    """Return the number of records."""
+    return records.heads.size // records.head
+
+
+@jit
 def fold_rows(kernel, table, group, rows, plan, records, room):
-    """Work out the state of every row for a group of bases, into the records or the planes."""
+    """Work out the state of every row for a group of bases, into the states or the planes."""
     n, n_cells = rows.numbers.size, column_kernels.n_row_cells(kernel)
     for i in range(n):
         last = _fold_row(kernel, table, group, rows, plan, room, i, -1)
@@ -101,25 +107,27 @@ def fold_rows(kernel, table, group, rows, plan, records, room):
             continue
         for t in range(n_cells):
             for r in range(group.size):
-                room.planes[(t * LANES + r) * n + i] = room.cells[(last + t) * LANES + r]
+                state = load_like(0.0, room.cells, (last + t) * LANES + r, 1)
+                store(room.planes, (t * LANES + r) * n + i, 1, state)
 
 
 @jit
 def load_state(kernel, first, count, records, room):
     """Copy the state of some bases of the group into the records."""
-    n = records.values.size // records.stride
+    n = n_rows(records)
     for t in range(column_kernels.n_row_cells(kernel)):
         for r in range(count):
             plane, place = (t * LANES + first + r) * n, records.offset + t * count + r
             for i in range(n):
-                records.values[i * records.stride + place] = room.planes[plane + i]
+                state = load_like(0.0, room.planes, plane + i, 1)
+                store(records.states, i * records.stride + place, 1, state)
 
 
 @jit
 def _keep_state(kernel, records, room, i, width, last):
     at = i * records.stride + records.offset
     for t in range(column_kernels.n_row_cells(kernel)):
-        store(records.values, at + t * width, width, kernels.cell(room.cells, last + t))
+        store(records.states, at + t * width, width, kernels.cell(room.cells, last + t))
 
 
 @jit
@@ -198,7 +206,7 @@ def _sweep(
 def _extent(columns, plan, records, j):
     """Return where a column's entries begin and how many there are; a dummy is in every row."""
     if j >= plan.first_dummy:
-        return -1, records.values.size // records.stride
+        return -1, n_rows(records)
     return columns.indptr[j], columns.indptr[j + 1] - columns.indptr[j]
 
 
@@ -218,7 +226,7 @@ def _collect(
 
     Leaves the derivatives of the rows' predictions in ``room.slopes``.
     """
-    count, curvature = block.size, losses.curvature(loss)
+    count = block.size
     gradient, diagonal = p * 0.0, p * 0.0
     for r in range(count):
         store(room.small, r * LANES, LANES, gradient)
@@ -227,35 +235,46 @@ def _collect(
         i, x = _entry(columns, begin, t)
         if t + _AHEAD < n:
             _prefetch(columns, begin, t + _AHEAD, records)
-        at = i * records.stride
-        z = p * x
+        z, at = p * x, i * records.stride + records.offset
         slope, bound = column_kernels.row_slope(
-            kernel, records.values, at + records.offset, count, z, room.cells, block.theta
+            kernel, records.states, at, count, z, room.cells, block.theta
         )
-        is_hard = _is_hard(slope, bound, z)
-        if is_hard:
+        if _is_hard(slope, bound, z):
             room.hard[n_hard] = t
-            cells = _fold_row(kernel, table, block, rows, plan, room, i, j) * LANES
-            slope, bound = column_kernels.row_slope(
-                kernel, room.cells, cells, LANES, z * 0.0, room.cells, block.theta
-            )
             n_hard += 1
-        g = slope * weights * x
-        store(room.slopes, t * count, count, g)
-        gradient = gradient + g * _pull(loss, records.values, at)
-        bend = records.values[at + WEIGHT] * curvature
-        if count == 1:
-            diagonal = diagonal + g * g * bend
             continue
-        for r in range(count):
-            scale = room.slopes[t * count + r] * bend
-            store(
-                room.small, r * LANES, LANES, load_like(g, room.small, r * LANES, LANES) + g * scale
-            )
+        g = slope * weights * x
+        gradient, diagonal = _add_row(loss, records, i, room, t, count, g, gradient, diagonal)
+    # Apart, so that the loop above, which most rows are done with, stays small.
+    for h in range(n_hard):
+        t = room.hard[h]
+        i, x = _entry(columns, begin, t)
+        cells = _fold_row(kernel, table, block, rows, plan, room, i, j) * LANES
+        slope, _ = column_kernels.row_slope(
+            kernel, room.cells, cells, LANES, p * 0.0, room.cells, block.theta
+        )
+        g = slope * weights * x
+        gradient, diagonal = _add_row(loss, records, i, room, t, count, g, gradient, diagonal)
     store(room.small, _GRADIENT, LANES, gradient)
     if count == 1:
         store(room.small, 0, 1, diagonal)
     return n_hard
+
+
+@jit
+def _add_row(loss, records, i, room, t, count, g, gradient, diagonal):
+    """Add to gradient and Hessian what a row contributes whose prediction has derivative ``g``."""
+    at = i * records.head
+    store(room.slopes, t * count, count, g)
+    bend = load_like(0.0, records.heads, at + WEIGHT, 1) * losses.curvature(loss)
+    gradient = gradient + g * _pull(loss, records.heads, at)
+    if count == 1:
+        return gradient, diagonal + g * g * bend
+    for r in range(count):
+        scale = load_like(0.0, room.slopes, t * count + r, 1) * bend
+        sums = load_like(g, room.small, r * LANES, LANES)
+        store(room.small, r * LANES, LANES, sums + g * scale)
+    return gradient, diagonal
 
 
 @jit
@@ -268,9 +287,10 @@ def _is_hard(slope, bound, z):
 @jit
 def _prefetch(columns, begin, t, records):
     i, _ = _entry(columns, begin, t)
-    at = i * records.stride
-    for place in range(0, records.stride, _LINE):
-        prefetch(records.values, at + place)
+    prefetch(records.heads, i * records.head)
+    if records.offset == 0:
+        for place in range(0, records.stride, _LINE):
+            prefetch(records.states, i * records.stride + place)
 
 
 @jit
@@ -284,20 +304,19 @@ def _solve(penalty, small, count):
 @jit
 def _spread(kernel, block, columns, rows, plan, table, p, change, begin, n, records, room, n_hard):
     """Bring predictions and states up to date after a row of the table has changed."""
-    count, next_hard = block.size, 0
+    count = block.size
     for t in range(n):
         i, x = _entry(columns, begin, t)
-        at = i * records.stride
         g = load_like(p, room.slopes, t * count, count)
-        records.values[at + SCORE] += horizontal_sum(g * change)
-        if next_hard < n_hard and room.hard[next_hard] == t:
-            next_hard += 1
-            last = _fold_row(kernel, table, block, rows, plan, room, i, -1)
-            _keep_state(kernel, records, room, i, count, last)
-        else:
-            column_kernels.move_term(
-                kernel, records.values, at + records.offset, count, p * x, change * x
-            )
+        at = i * records.head + SCORE
+        score = load_like(0.0, records.heads, at, 1) + horizontal_sum(g * change)
+        store(records.heads, at, 1, score)
+        at = i * records.stride + records.offset
+        column_kernels.move_term(kernel, records.states, at, count, p * x, change * x)
+    for h in range(n_hard):
+        i, _ = _entry(columns, begin, room.hard[h])
+        last = _fold_row(kernel, table, block, rows, plan, room, i, -1)
+        _keep_state(kernel, records, room, i, count, last)
 
 
 @jit
@@ -309,10 +328,10 @@ def sweep_linear(loss, penalty, first, last, columns, linear, strengths, records
         for t in range(columns.indptr[j], columns.indptr[j + 1]):
             i, x = _entry(columns, 0, t)
             if t + _AHEAD < columns.rows.size:
-                prefetch(records.values, columns.rows[t + _AHEAD] * records.stride)
-            at = i * records.stride
-            gradient += x * _pull(loss, records.values, at)
-            hessian += x * x * records.values[at + WEIGHT]
+                prefetch(records.heads, columns.rows[t + _AHEAD] * records.head)
+            at = i * records.head
+            gradient += x * _pull(loss, records.heads, at)
+            hessian += x * x * records.heads[at + WEIGHT]
         if hessian == 0.0:
             continue
         change = _scalar_step(
@@ -321,7 +340,7 @@ def sweep_linear(loss, penalty, first, last, columns, linear, strengths, records
         linear[j, 0] += change
         for t in range(columns.indptr[j], columns.indptr[j + 1]):
             i, x = _entry(columns, 0, t)
-            records.values[i * records.stride + SCORE] += change * x
+            records.heads[i * records.head + SCORE] += change * x
 
 
 @jit
@@ -331,17 +350,17 @@ def step_dense(loss, penalty, strength, start, values, stride, records, small):
     The derivative of row i is ``values[i * stride]``, or 1 where ``values`` is empty.
     """
     gradient, hessian = 0.0, 0.0
-    n = records.values.size // records.stride
+    n = n_rows(records)
     for i in range(n):
         g = values[i * stride] if values.size else 1.0
-        at = i * records.stride
-        gradient += g * _pull(loss, records.values, at)
-        hessian += g * g * records.values[at + WEIGHT]
+        at = i * records.head
+        gradient += g * _pull(loss, records.heads, at)
+        hessian += g * g * records.heads[at + WEIGHT]
     hessian *= losses.curvature(loss)
     change = _scalar_step(penalty, gradient, hessian, strength, start, small)
     for i in range(n):
         g = values[i * stride] if values.size else 1.0
-        records.values[i * records.stride + SCORE] += change * g
+        records.heads[i * records.head + SCORE] += change * g
     return change
 
 
@@ -375,8 +394,8 @@ def add_degree_values(kernel, block, rows, plan, parameters, room, t, out):
 @jit
 def total_loss(loss, records):
     """Return the weighted sum of losses."""
-    total, values = 0.0, records.values
-    for at in range(0, values.size, records.stride):
+    total, values = 0.0, records.heads
+    for at in range(0, values.size, records.head):
         value = losses.value(loss, values[at + TARGET], values[at + SCORE])
         total += values[at + WEIGHT] * value
     return total
@@ -385,4 +404,6 @@ def total_loss(loss, records):
 @jit
 def _pull(loss, values, at):
     """Return the weighted derivative of a row's loss by its prediction."""
-    return values[at + WEIGHT] * losses.gradient(loss, values[at + TARGET], values[at + SCORE])
+    score = load_like(0.0, values, at + SCORE, 1)
+    target = load_like(0.0, values, at + TARGET, 1)
+    return load_like(0.0, values, at + WEIGHT, 1) * losses.gradient(loss, target, score)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from polyfm.solvers._descent import Descent, columns_of
+from polyfm.solvers._by_column import columns_of, side_by_side
+from polyfm.solvers._descent import Descent
 from polyfm.solvers.plain import PlainLearner
 
 if TYPE_CHECKING:
@@ -28,9 +29,12 @@ class CoordinateLearner(PlainLearner):
     minimum of a quadratic that equals the objective (squared loss) or lies above it (other losses).
     So the objective never rises.
 
-    Besides the data and the parameters it keeps, in double precision: the data by columns; three
-    numbers for each row; for each row as many numbers as the kernel's cells (degree - 1) times the
-    block size; and, if the model is of single precision, a copy of the parameters.
+    Besides the data and the parameters it keeps: the rows again, unless they come in the order of
+    their first column, and the rows by columns, both of the data's precision; and in double
+    precision four numbers for each row; for each row as many numbers as the kernel's cells
+    (degree - 1) times the block size, with a block size below the rank up to eight times that;
+    nine numbers for each row of the longest column; and, if the model is of single precision, a
+    copy of the parameters.
 
     References
     ----------
@@ -41,10 +45,11 @@ class CoordinateLearner(PlainLearner):
     def train(training: Training) -> None:
         """Run sweeps until the training ends. Classes share the columns."""
         learners = training.learners
-        columns = columns_of(training.rows[0], learners[0].model.n_features)
+        parts = side_by_side(training.rows)
+        columns = columns_of(parts[0], learners[0].model.n_features)
         descents = [
             Descent(learner.model, learner.settings, rows, columns)
-            for learner, rows in zip(learners, training.rows, strict=True)
+            for learner, rows in zip(learners, parts, strict=True)
         ]
         while True:
             sweeps = [d.sweep(training.report(k)) for k, d in enumerate(descents)]

@@ -18,8 +18,9 @@ from polyfm.models._lifted_score import LiftedParameters
 from polyfm.models.layout import Layout
 from polyfm.models.lifted import Lifted
 from polyfm.solvers import _lifted_sweep as sweep
+from polyfm.solvers._by_column import Columns, columns_of
 from polyfm.solvers._columns import count_visits, measure_units
-from polyfm.solvers._lifted_sweep import Columns, Samples
+from polyfm.solvers._lifted_sweep import Samples
 from polyfm.solvers.learner import Learner, Report, Settings, allocate
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class LiftedLearner(Learner):
     @staticmethod
     def train(training: Training) -> None:
         """Run epochs until the training ends. Classes share the columns and the cells."""
-        columns = columns_of(training.rows[0], training.learners[0].model.n_features)
+        columns = columns_of(training.rows[0], training.learners[0].model.n_features, ones=True)
         cells = np.empty((len(columns.values) - columns.indptr[-2], training.learners[0].n_cells))
         descents = [
             Descent(learner, rows, columns, cells)
@@ -154,16 +155,6 @@ class _Kept:
     def put_back(self) -> None:
         for block, kept in zip(self._parameters, self._blocks, strict=True):
             block[...] = kept
-
-
-def columns_of(rows: Rows, n_features: int) -> Columns:
-    """Return the rows by columns, with a column of ones for bias and dummy features."""
-    indptr = np.empty(n_features + 2, dtype=np.int64)
-    sweep.count_columns(rows, indptr)
-    indices = np.empty(indptr[-1], dtype=rows.numbers.dtype)
-    values = np.empty(indptr[-1])
-    sweep.fill_columns(rows, indptr, indptr.copy(), indices, values)
-    return Columns(indptr, indices, values)
 
 
 class Descent:

@@ -21,6 +21,7 @@ from polyfm.penalties import L2, Box, ElasticNet
 from polyfm.penalties import contract as penalties
 from polyfm.persistence import load_model, save_model
 from polyfm.solvers import _descent, _sweep
+from polyfm.solvers._by_column import columns_of
 from polyfm.solvers._epoch import Penalties, Switches
 from polyfm.solvers.coordinate_descent import CoordinateLearner
 from polyfm.solvers.learner import Settings
@@ -77,7 +78,7 @@ def learner_of(layout, loss, penalty, block_size, *, weights=False, scale=0.5, s
 
 def descent_of(learner, rows):
     learner.set_rows(rows)
-    columns = _descent.columns_of(rows, learner.model.n_features)
+    columns = columns_of(rows, learner.model.n_features)
     return _descent.Descent(learner.model, learner.settings, rows, columns)
 
 
