@@ -30,6 +30,10 @@ from polyfm.data.frames import read_table as as_table
 from polyfm.estimators import (
     FMClassifier,
     FMRegressor,
+    FTRLClassifier,
+    FTRLRegressor,
+    HierarchicalFMClassifier,
+    HierarchicalFMRegressor,
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
 )
@@ -40,6 +44,11 @@ _FAMILIES: dict[str, dict[str, type]] = {
     "polynomial-network": {
         "regression": PolynomialNetworkRegressor,
         "classification": PolynomialNetworkClassifier,
+    },
+    "ftrl": {"regression": FTRLRegressor, "classification": FTRLClassifier},
+    "hierarchical-fm": {
+        "regression": HierarchicalFMRegressor,
+        "classification": HierarchicalFMClassifier,
     },
 }
 # With a default seed the same command gives the same model.
