@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         HierarchicalFMRegressor,
         PolynomialNetworkClassifier,
         PolynomialNetworkRegressor,
+        PQRClassifier,
+        PQRRegressor,
     )
     from polyfm.exceptions import DivergenceError
     from polyfm.persistence import ModelFileError, load_model, load_pipeline, save_model
@@ -35,6 +37,8 @@ _HOMES = {
     "HierarchicalFMClassifier": "polyfm.estimators",
     "HierarchicalFMRegressor": "polyfm.estimators",
     "ModelFileError": "polyfm.persistence",
+    "PQRClassifier": "polyfm.estimators",
+    "PQRRegressor": "polyfm.estimators",
     "PolynomialNetworkClassifier": "polyfm.estimators",
     "PolynomialNetworkRegressor": "polyfm.estimators",
     "load_model": "polyfm.persistence",
@@ -57,6 +61,8 @@ __all__ = [
     "HierarchicalFMClassifier",
     "HierarchicalFMRegressor",
     "ModelFileError",
+    "PQRClassifier",
+    "PQRRegressor",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
     "__version__",

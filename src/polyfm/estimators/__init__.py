@@ -8,6 +8,7 @@ from polyfm.estimators.polynomial_network import (
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
 )
+from polyfm.estimators.pqr import PQRClassifier, PQRRegressor
 
 __all__ = [
     "ConvexFMClassifier",
@@ -18,6 +19,8 @@ __all__ = [
     "FTRLRegressor",
     "HierarchicalFMClassifier",
     "HierarchicalFMRegressor",
+    "PQRClassifier",
+    "PQRRegressor",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
 ]

@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfm._jit.records import RECORD
 from polyfm.estimators._target import TargetScale
 from polyfm.kernels import contract as kernels
+from polyfm.models._pqr_score import PAGE
 from polyfm.models.factorized import Factorized
 from polyfm.models.layout import Layout
 from polyfm.models.lifted import Lifted
+from polyfm.models.pqr import PQR, largest_block
 from polyfm.persistence.container import ModelFileError
-from polyfm.persistence.frozen import FrozenLearner
+from polyfm.persistence.frozen import FrozenLearner, FrozenPQRLearner
 from polyfm.solvers.convex_learner import ConvexLearner
 from polyfm.solvers.learner import Learner
+from polyfm.solvers.projective import PQRLearner
 
 
 def check_consistent(model: Any) -> None:
@@ -34,6 +38,9 @@ def check_consistent(model: Any) -> None:
 def _check_learner(learner: Any, layout: Layout, n_features: int) -> None:
     if isinstance(learner, ConvexLearner):
         _check_convex(learner, layout, n_features)
+    elif isinstance(learner, PQRLearner):
+        for model in [learner.model, *learner.rivals]:
+            _check_pqr(model, learner, n_features)
     else:
         _check_learning(learner, layout, n_features)
 
@@ -102,6 +109,27 @@ def _check_lifted(model: Lifted, layout: Layout, n_features: int) -> None:
         raise ModelFileError("the parameters of a lifted model are not in double precision.")
     if kernels.n_degree_weights(model.kernel) != m or model.n_dummies != layout.n_dummies:
         raise ModelFileError("the kernel does not fit the parameters.")
+
+
+def _check_pqr(model: PQR, learner: PQRLearner, n_features: int) -> None:
+    k, capacity, n_pages = len(model.frequent), len(model.blocks), int(model.used[0])
+    is_frozen = isinstance(learner, FrozenPQRLearner)
+    planes, record = (1, 1) if is_frozen else (learner.n_planes, RECORD)
+    _check_shape("bias", model.bias, (planes,))
+    _check_shape("linear", model.linear, (n_features, record + is_frozen))
+    _check_shape("shared", model.shared, (k, record))
+    _check_shape("pages", model.pages, (capacity, PAGE, record))
+    _check_shape("used", model.used, (1,))
+    dtypes = {block.dtype for block in (model.bias, model.linear, model.shared, model.pages)}
+    if dtypes not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
+        raise ModelFileError("the parameters are not of one floating-point type.")
+    ranks = np.full(n_features, -1.0)
+    ranks[model.frequent] = np.arange(k)
+    if not np.array_equal(model.linear[:, -1], ranks):
+        raise ModelFileError("the frequent features do not fit the linear weights.")
+    blocks = model.blocks[1:n_pages]
+    if not 1 <= n_pages <= capacity or np.any((blocks < 0) | (blocks > largest_block(k))):
+        raise ModelFileError("the pages do not fit the frequent features.")
 
 
 def _check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:

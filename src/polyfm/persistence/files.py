@@ -17,8 +17,7 @@ from polyfm.data import OneHotFieldEncoder
 from polyfm.persistence.codec import Decoder, Encoder
 from polyfm.persistence.consistency import check_consistent
 from polyfm.persistence.container import ModelFileError, read_container, write_container
-from polyfm.persistence.frozen import FrozenLearner
-from polyfm.solvers.convex_learner import ConvexLearner
+from polyfm.persistence.frozen import frozen
 
 FORMAT_VERSION = 1
 StrPath = str | os.PathLike[str]
@@ -186,11 +185,9 @@ def _attributes(model: Any, include_state: bool) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
     fitted = {name: value for name, value in vars(model).items() if name not in parameters}
     if not include_state:
-        # A convex model remembers nothing else than what predictions need.
-        fitted["_learners"] = [
-            learner if isinstance(learner, ConvexLearner) else FrozenLearner.of(learner)
-            for learner in fitted["_learners"]
-        ]
+        fitted["_learners"] = [frozen(learner) for learner in fitted["_learners"]]
+        if "_waiting" in fitted:
+            fitted["_waiting"] = None
     return fitted
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from polyfm.data.rows import Rows
+from polyfm.solvers.convex_learner import ConvexLearner
+from polyfm.solvers.projective import PQRLearner
 from polyfm.solvers.stochastic import StochasticLearner
 
 
@@ -32,8 +34,39 @@ class FrozenLearner(StochasticLearner):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise ValueError(
-            "this model was saved with include_state=False, so it can predict but not be trained "
-            "further: call fit with warm_start=False to train it anew, or save the trained model "
-            "with include_state=True."
-        )
+        _refuse()
+
+
+class FrozenPQRLearner(PQRLearner):
+    """The same of a projective quadratic regression."""
+
+    @classmethod
+    def of(cls, learner: PQRLearner) -> FrozenPQRLearner:
+        """Keep of a learner what predictions need: the best model so far."""
+        model = learner.model.weights_only()
+        return cls(model, learner.settings, learner.n_visits, learner.n_rows, learner.n_epochs)
+
+    def set_rows(self, rows: Rows) -> NoReturn:
+        """Refuse."""
+        _refuse()
+
+    def checkpoint(self, rows: Rows) -> NoReturn:
+        """Refuse."""
+        _refuse()
+
+
+def frozen(learner: Any) -> Any:
+    """Return what predictions need of a learner of any kind."""
+    if isinstance(learner, ConvexLearner):
+        # It remembers nothing else.
+        return learner
+    kind = FrozenPQRLearner if isinstance(learner, PQRLearner) else FrozenLearner
+    return kind.of(learner)
+
+
+def _refuse() -> NoReturn:
+    raise ValueError(
+        "this model was saved with include_state=False, so it can predict but not be trained "
+        "further: call fit with warm_start=False to train it anew, or save the trained model "
+        "with include_state=True."
+    )
