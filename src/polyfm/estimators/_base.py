@@ -314,6 +314,8 @@ class BaseFM(BaseEstimator):
                 self._kept = dict(self.__dict__)
             raise
         self._adopt(training)
+        solver = type(self._learners[0])
+        self._learners, self._layout = solver.tidied(self._learners, self._layout)
 
     def _yardstick(self, learner: Learner, rows: Rows, warm: bool) -> float:
         """Return the mean loss that training has to beat: that of a constant, or of the start."""

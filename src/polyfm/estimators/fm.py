@@ -54,9 +54,10 @@ class FMRegressor(RegressorMixin, BaseFM):
         Whether there is a bias.
     fit_weights : {False, True, "signs"}, default=False
         Whether the weights are learnt: those of the bases (within [-1, 1] of their scale, or with
-        ``"cd"`` under a lasso), or for ``"inhomogeneous-anova"`` those of the degrees, relative to
-        the lowest. ``"signs"`` keeps them at 1 and -1 in turn, which bases of even degree need to
-        be free in sign: a sum of squares alone is never negative.
+        ``"cd"`` under a lasso, and bases of weight 0 are dropped at the end), or for
+        ``"inhomogeneous-anova"`` those of the degrees, relative to the lowest. ``"signs"`` keeps
+        them at 1 and -1 in turn, which bases of even degree need to be free in sign: a sum of
+        squares alone is never negative.
     loss : str or spec, default="squared"
         ``"squared"``, ``"huber"``, ``"quantile"`` or ``"poisson"``; a spec such as
         ``Huber(delta=2.0)`` sets more, in the unit of the target.
@@ -316,9 +317,10 @@ class FMClassifier(ClassifierMixin, BaseFM):
         Whether there is a bias.
     fit_weights : {False, True, "signs"}, default=False
         Whether the weights are learnt: those of the bases (within [-1, 1] of their scale, or with
-        ``"cd"`` under a lasso), or for ``"inhomogeneous-anova"`` those of the degrees, relative to
-        the lowest. ``"signs"`` keeps them at 1 and -1 in turn, which bases of even degree need to
-        be free in sign: a sum of squares alone is never negative.
+        ``"cd"`` under a lasso, and bases of weight 0 are dropped at the end), or for
+        ``"inhomogeneous-anova"`` those of the degrees, relative to the lowest. ``"signs"`` keeps
+        them at 1 and -1 in turn, which bases of even degree need to be free in sign: a sum of
+        squares alone is never negative.
     loss : str or spec, default="logistic"
         ``"logistic"`` or ``"squared_hinge"``.
     solver : {"adagrad", "sgd", "ftrl", "cd", "lbfgs"} or spec, default="adagrad"

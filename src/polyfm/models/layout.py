@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,17 @@ class Layout:
     def rank(self) -> int:
         """Number of bases over all degrees, k."""
         return int(self.degrees.shape[1])
+
+    def keeping(self, kept: NDArray[np.bool_]) -> Layout:
+        """Return the layout of some of the bases, those that are True in ``kept``."""
+        before = np.concatenate([[0], np.cumsum(kept)])
+        columns = {
+            degree: slice(int(before[part.start]), int(before[part.stop]))
+            for degree, part in self.columns.items()
+        }
+        # Picking columns leaves them in the order of memory that compiled code does not expect.
+        degrees = np.ascontiguousarray(self.degrees[:, kept])
+        return replace(self, columns=columns, degrees=degrees)
 
     def start_scales(self, n_terms: float, spread: float) -> NDArray[np.float64]:
         r"""Return standard deviations for the start of each basis.

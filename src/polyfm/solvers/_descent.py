@@ -130,7 +130,8 @@ class Descent:
         r"""Minimise over the weight of each basis, of penalty :math:`|\lambda_s| \Omega(p_s)`.
 
         In :math:`\lambda_s \Omega(p_s)` this is a lasso; the soft threshold is the same in
-        :math:`\lambda_s`. A basis whose weight becomes 0 is gone: its factors become 0, too.
+        :math:`\lambda_s`. A basis whose weight becomes 0 is gone: its factors become 0, too,
+        and the end of the training drops it.
         """
         p, plan = self.work.parameters, self.work.plan
         values = np.empty(self.rows.n_rows * LANES)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from polyfm.models.factorized import aligned_zeros
+from polyfm.models.layout import Layout
 from polyfm.solvers._by_column import columns_of, side_by_side
 from polyfm.solvers._descent import Descent
 from polyfm.solvers.plain import PlainLearner
@@ -61,6 +64,30 @@ class CoordinateLearner(PlainLearner):
                 break
         for learner in learners:
             learner.tell_collapse()
+
+    @staticmethod
+    def tidied(learners: list[Any], layout: Layout) -> tuple[list[Any], Layout]:
+        """Drop the bases whose learnt weight is 0, in all classes."""
+        if not learners[0].settings.switches.weights:
+            return learners, layout
+        kept = np.any([learner.model.parameters.weights[0] != 0.0 for learner in learners], axis=0)
+        if kept.all():
+            return learners, layout
+        layout = layout.keeping(kept)
+        return [learner._keeping(kept, layout) for learner in learners], layout
+
+    def _keeping(self, kept: NDArray[np.bool_], layout: Layout) -> CoordinateLearner:
+        """Return the learner with some of its bases."""
+        p, scales = self.model.parameters, self.settings.start_scales[kept]
+        table = aligned_zeros((len(p.table), 1, layout.rank), p.table.dtype)
+        table[...] = p.table[:, :, kept]
+        parameters = p._replace(
+            table=table,
+            weights=np.ascontiguousarray(p.weights[:, kept]),
+            degrees=layout.degrees.astype(p.degrees.dtype),
+        )
+        model = replace(self.model, columns=layout.columns, parameters=parameters)
+        return replace(self, model=model, settings=replace(self.settings, start_scales=scales))
 
     def tell_collapse(self) -> None:
         """Warn if the penalty has taken all factors to zero, where the objective is flat."""

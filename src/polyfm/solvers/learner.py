@@ -99,6 +99,11 @@ class Learner(ABC):
     def advice(self) -> str:
         """Say in words what helps against divergence."""
 
+    @staticmethod
+    def tidied(learners: list[Any], layout: Layout) -> tuple[list[Any], Layout]:
+        """Return learners without what training has found to be of no use, and their layout."""
+        return learners, layout
+
     @property
     @abstractmethod
     def n_planes(self) -> int:

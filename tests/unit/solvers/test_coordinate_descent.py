@@ -502,3 +502,56 @@ def test_a_fitted_model_holds_no_rows():
     held = [vars(learner) for learner in model._learners]
     assert all(set(names) == {f.name for f in fields(CoordinateLearner)} for names in held)
     assert len(pickle.dumps(model)) < 5000
+
+
+def of_one_basis(n=300, *, n_classes=1):
+    """Rows whose interactions are those of a single basis for each class."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 5))
+    P = random.normal(size=(5, n_classes))
+    # The sum over pairs of distinct features.
+    return X, ((X @ P) ** 2 - X**2 @ P**2) / 2
+
+
+SPARE = {
+    "solver": "cd", "rank": 6, "fit_weights": True, "beta": 0.5, "alpha": 0.1, "max_iter": 150,
+    "early_stopping": False, "random_state": 0, "init_scale": 0.3, "tol": 0,
+}  # fmt: skip
+
+
+def test_bases_of_no_weight_are_dropped(monkeypatch, tmp_path):
+    X, scores = of_one_basis()
+    y = scores[:, 0]
+    model = FMRegressor(**SPARE).fit(X, y)
+    n_kept = model.weights_[2].size
+    assert 1 <= n_kept < 6
+    assert model.factors_[2].shape == (5, n_kept)
+    assert np.all(model.weights_[2] != 0)
+    save_model(model, tmp_path / "m.polyfm")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.polyfm").predict(X), model.predict(X))
+    with monkeypatch.context() as patch:
+        patch.setattr(CoordinateLearner, "tidied", lambda learners, layout: (learners, layout))
+        whole = FMRegressor(**SPARE).fit(X, y)
+    assert whole.weights_[2].size == 6
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), rtol=1e-12)
+
+
+def test_training_goes_on_without_the_dropped_bases():
+    X, scores = of_one_basis()
+    model = FMRegressor(**SPARE, warm_start=True).fit(X, scores[:, 0])
+    n_kept, before = model.weights_[2].size, model.history_["objective"][-1]
+    wider = np.vstack([X, np.eye(5)])
+    model.set_params(max_iter=20).fit(wider, np.append(scores[:, 0], np.zeros(5)))
+    assert model.weights_[2].size <= n_kept
+    model.fit(X, scores[:, 0])
+    assert model.history_["objective"][-1] <= before * 1.01
+
+
+def test_a_basis_of_use_to_one_class_stays_in_all():
+    X, scores = of_one_basis(n_classes=3)
+    model = FMClassifier(**{**SPARE, "loss": "squared_hinge"}).fit(X, scores.argmax(axis=1))
+    weights = model.weights_[2]
+    assert weights.shape[0] == 3
+    assert np.all(np.any(weights != 0, axis=0))
+    assert model.factors_[2].shape == (3, 5, weights.shape[1])
+    assert model.score(X, scores.argmax(axis=1)) > 0.9
