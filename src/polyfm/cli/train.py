@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import sys
 import time
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from polyfm.cli import _flags
 from polyfm.cli._files import (
@@ -28,6 +30,8 @@ from polyfm.data import OneHotFieldEncoder
 from polyfm.data.frames import Column
 from polyfm.data.frames import read_table as as_table
 from polyfm.estimators import (
+    ConvexFMClassifier,
+    ConvexFMRegressor,
     FMClassifier,
     FMRegressor,
     FTRLClassifier,
@@ -45,6 +49,7 @@ _FAMILIES: dict[str, dict[str, type]] = {
         "regression": PolynomialNetworkRegressor,
         "classification": PolynomialNetworkClassifier,
     },
+    "convex-fm": {"regression": ConvexFMRegressor, "classification": ConvexFMClassifier},
     "ftrl": {"regression": FTRLRegressor, "classification": FTRLClassifier},
     "hierarchical-fm": {
         "regression": HierarchicalFMRegressor,
@@ -154,7 +159,7 @@ def run(args: argparse.Namespace) -> None:
 def _train(args: argparse.Namespace) -> None:
     data = _read(args)
     model = _estimator(args, data.target).set_params(**_fields(args, data))
-    data.notes["task"] = "classification" if isinstance(model, FMClassifier) else "regression"
+    data.notes["task"] = "classification" if is_classifier(model) else "regression"
     say(
         args,
         f"{data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, "
@@ -235,6 +240,12 @@ def _robust(column: Column) -> str:
 def _read_validation(args: argparse.Namespace, data: Data) -> dict[str, Any]:
     if args.validation is None:
         return {}
+    fit = _FAMILIES[args.estimator][data.notes["task"]].fit
+    if "X_val" not in inspect.signature(fit).parameters:
+        raise ValueError(
+            f"--validation is of no use to --estimator {args.estimator}, which stops by its "
+            "duality gap: judge the model with polyfm evaluate."
+        )
     with opened(args.validation, args.format, args.separator) as source:
         if (source.format in TABLES) != (data.encoder is not None):
             raise ValueError(f"{source.path} has another kind of format than {args.file}.")
@@ -271,7 +282,8 @@ def _refuse_foreign_flags(args: argparse.Namespace, task: str) -> None:
 def _fields(args: argparse.Namespace, data: Data) -> dict[str, Any]:
     """Return the parameter ``fields`` if there are penalties per field."""
     given = [type(getattr(args, name, None)) for name in ("alpha", "beta")]
-    if list not in given and dict not in given:
+    takes_fields = "fields" in inspect.signature(_FAMILIES[args.estimator]["regression"]).parameters
+    if not takes_fields or (list not in given and dict not in given):
         return {}
     if data.fields is None:
         raise ValueError(
@@ -292,7 +304,7 @@ def _is_classification(task: str, target: NDArray[Any]) -> bool:
 
 
 def _classes(model: Any, target: NDArray[Any]) -> str:
-    if not isinstance(model, FMClassifier):
+    if not is_classifier(model):
         return f" of {np.mean(target):.4g} on average" if target.dtype.kind in "iuf" else ""
     labels, counts = np.unique(target, return_counts=True)
     if len(labels) > 5:
