@@ -40,6 +40,8 @@ from polyfm.estimators import (
     HierarchicalFMRegressor,
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
+    PQRClassifier,
+    PQRRegressor,
 )
 from polyfm.persistence import save_model
 
@@ -55,6 +57,7 @@ _FAMILIES: dict[str, dict[str, type]] = {
         "regression": HierarchicalFMRegressor,
         "classification": HierarchicalFMClassifier,
     },
+    "pqr": {"regression": PQRRegressor, "classification": PQRClassifier},
 }
 # With a default seed the same command gives the same model.
 _DEFAULTS = {"random_state": 0}

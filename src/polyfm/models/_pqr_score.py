@@ -187,17 +187,17 @@ def dot(room, size):
 def score_rows(parameters, rows, numbers, room, out):
     """Write f(x) of the rows with the given numbers into ``out``."""
     indptr = rows.indptr
-    if numbers.size > 0:
-        first, last = indptr[numbers[0]], indptr[numbers[0] + 1]
-        _look_up(parameters, rows.indices[first:last], rows.values[first:last], room, 0)
-    for i in range(numbers.size):
-        prefetch_row(rows, numbers, i)
-        prefetch_linear(parameters.linear, rows, numbers, i)
+    # The row of a step is looked up in the step before; the first of all has no other work.
+    for i in range(-1, numbers.size):
         if i + 1 < numbers.size:
             first, last = indptr[numbers[i + 1]], indptr[numbers[i + 1] + 1]
             _look_up(
                 parameters, rows.indices[first:last], rows.values[first:last], room, (i + 1) & 1
             )
+        if i < 0:
+            continue
+        prefetch_row(rows, numbers, i)
+        prefetch_linear(parameters.linear, rows, numbers, i)
         first, last = indptr[numbers[i]], indptr[numbers[i] + 1]
         indices, values = rows.indices[first:last], rows.values[first:last]
         out[i] = _score_row(parameters, indices, values, room, i & 1)

@@ -38,21 +38,20 @@ def learn_rows(
     indptr = rows.indptr
     has_room = True
     room.pairs[:, :] = 0
-    if order.size > 0:
-        first, last = indptr[order[0]], indptr[order[0] + 1]
-        has_room = _look_up(parameters, rows.indices[first:last], rows.values[first:last], room, 0)
-    for i in range(order.size):
+    # The row of a step is looked up in the step before; the first of all has no other work.
+    for i in range(-1, order.size):
         if not has_room:
             return i, PAGES_ARE_FULL
-        prefetch_row(rows, order, i)
-        prefetch_linear(parameters.linear, rows, order, i)
+        room.pairs[(i + 1) & 1, :] = 0
         if i + 1 < order.size:
             first, last = indptr[order[i + 1]], indptr[order[i + 1] + 1]
             has_room = _look_up(
                 parameters, rows.indices[first:last], rows.values[first:last], room, (i + 1) & 1
             )
-        else:
-            room.pairs[(i + 1) & 1, :] = 0
+        if i < 0:
+            continue
+        prefetch_row(rows, order, i)
+        prefetch_linear(parameters.linear, rows, order, i)
         row = order[i]
         first, last = indptr[row], indptr[row + 1]
         is_finite, loss_of_row = _learn_row(
@@ -73,7 +72,6 @@ def _look_up(parameters, indices, values, room, side):
     find_tops(parameters.linear, indices, values, room, side)
     n, m, places = indices.size, room.n_tops[side], room.places
     n_pairs = (m * (m - 1)) >> 1
-    room.pairs[side, :] = 0
     if parameters.used[0] + n_pairs > parameters.blocks.size:
         return False
     number_pairs(room, side, n)
@@ -141,7 +139,8 @@ def _learn_row(
     total = broadcast(room.x, 0.0)
     for s in range(0, shared, LANES):
         total = total + _step(rule, penalties.linear, parameters.linear, room, side, s, g, rate)
-    for s in range(shared, pairs, LANES):
+    # Where a row holds nothing but frequent features it does not visit their shared crosses.
+    for s in range(shared, pairs if room.low[side] != 0.0 else shared, LANES):
         total = total + _step(rule, penalties.factors, parameters.shared, room, side, s, g, rate)
     ahead, last_ahead = room.pairs[1 - side, 0], room.pairs[1 - side, 1]
     for s in range(pairs, end, LANES):

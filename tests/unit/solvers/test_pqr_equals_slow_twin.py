@@ -1,0 +1,153 @@
+"""Projective quadratic regression against an explicit expansion and a plain linear learner."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from polyfm import PQRClassifier, PQRRegressor
+from polyfm.losses import Huber, Logistic, Poisson, Quantile, Squared, SquaredHinge
+from polyfm.models.pqr import ranks_of
+from pqr_twin import Twin, coordinates, expanded, expansion_index, strengths_of
+
+D = 9
+FREQUENT = np.array([7, 2, 4, 0, 5])
+PENALTIES = {
+    "none": {"alpha": 0.0, "beta": 0.0},
+    "l2": {"alpha": 0.5, "beta": 1.5},
+    "l1": {"alpha": 8.0, "beta": 6.0, "penalty": "l1"},
+    "elasticnet": {"alpha": 1.0, "beta": 0.8, "penalty": "elasticnet", "l1_ratio": 0.4},
+}
+
+
+@pytest.fixture
+def X(random):
+    """Sparse rows of positive and negative numbers, an empty one, and some with one non-zero."""
+    X = random.normal(size=(150, D)) * (random.random((150, D)) < 0.5)
+    X[10] = 0.0
+    X[11] = np.eye(D)[3]
+    return X
+
+
+def _twin_of(model, loss, d=D):
+    ratio = {"l2": 0.0, "l1": 1.0, "elasticnet": model.l1_ratio}[model.penalty]
+    strengths = strengths_of(d, len(FREQUENT), model.alpha, model.beta, ratio)
+    return Twin(loss, strengths, model.solver, model.learning_rate, model.damping, model.power_t)
+
+
+def _assert_same(model, twin, X):
+    got = coordinates(model)
+    np.testing.assert_allclose(got, twin.w, rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(got == 0, twin.w == 0)
+    scores = model._scale.from_scaled(expanded(X, FREQUENT) @ twin.w)
+    np.testing.assert_allclose(model._raw_scores(X)[:, 0], scores, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("solver", ["ftrl", "sgd"])
+def test_regression(X, random, solver, penalty):
+    y = 3.0 + X[:, 2] * X[:, 7] - X[:, 1] * X[:, 4] + 0.1 * random.normal(size=len(X))
+    weight = random.integers(1, 3, size=len(X)).astype(float)
+    model = PQRRegressor(
+        frequent=FREQUENT, solver=solver, max_iter=2, tol=0, learning_rate=0.3, **PENALTIES[penalty]
+    )
+    model.fit(X, y, sample_weight=weight)
+    twin = _twin_of(model, Squared())
+    rows, target = expanded(X, FREQUENT), (y - model._scale.offset) / model._scale.scale
+    twin.learn(rows, target, weight).learn(rows, target, weight)
+    _assert_same(model, twin, X)
+    if penalty == "l1" and solver == "ftrl":
+        assert 0 < np.count_nonzero(twin.w) < len(twin.w)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("solver", ["ftrl", "sgd"])
+def test_classification(X, random, solver, penalty):
+    y = X[:, 2] * X[:, 7] + X[:, 1] * X[:, 4] + 0.3 * random.normal(size=len(X)) > 0.1
+    model = PQRClassifier(
+        frequent=FREQUENT, solver=solver, max_iter=1, damping=0.5, **PENALTIES[penalty]
+    )
+    model.fit(sp.csc_array(X), y)
+    twin = _twin_of(model, Logistic()).learn(expanded(X, FREQUENT), np.where(y, 1.0, -1.0))
+    _assert_same(model, twin, X)
+
+
+@pytest.mark.parametrize("loss", [Huber(0.5), Quantile(0.8), Poisson(), SquaredHinge()], ids=str)
+def test_every_other_loss(X, random, loss):
+    y = np.abs(np.round(2.0 * X[:, 2] * X[:, 7]))
+    settings = {"frequent": FREQUENT, "loss": loss}
+    if isinstance(loss, SquaredHinge):
+        model, y = PQRClassifier(**settings), np.where(y > 0, 1.0, -1.0)
+    else:
+        model = PQRRegressor(**settings)
+    # A stream is learnt in its own unit.
+    model.partial_fit(X, y)
+    _assert_same(model, _twin_of(model, loss).learn(expanded(X, FREQUENT), y), X)
+
+
+def test_without_intercept(X):
+    y = X[:, 2] * X[:, 7]
+    model = PQRRegressor(frequent=FREQUENT, fit_intercept=False).partial_fit(X, y)
+    rows = expanded(X, FREQUENT)
+    rows[:, -1] = 0.0
+    twin = _twin_of(model, Squared()).learn(rows, y)
+    np.testing.assert_allclose(coordinates(model), twin.w, rtol=0, atol=1e-10)
+    assert model.intercept_ == 0.0
+
+
+@pytest.mark.parametrize("k", [2, 3, 7, 30])
+def test_numbers_of_pairs(k):
+    """Both ways of numbering count each pair once, and neither leaves a gap."""
+    pairs = list(itertools.combinations(range(k), 2))
+    printed = [expansion_index(k, 0, a, b) for a, b in pairs]
+    assert printed == list(range(len(pairs)))
+    nested = np.array([b * (b - 1) // 2 + a for a, b in pairs])
+    assert sorted(nested) == list(range(len(pairs)))
+    a, b = ranks_of(nested)
+    assert list(zip(a.tolist(), b.tolist(), strict=True)) == pairs
+
+
+def test_numbers_of_the_last_pairs_of_all():
+    last = 65_536 * 65_535 // 2 - 1
+    a, b = ranks_of(np.array([last, last - 65_534, last - 65_535]))
+    assert a.tolist() == [65_534, 0, 65_533]
+    assert b.tolist() == [65_535, 65_535, 65_534]
+
+
+def test_pairs_of_infrequent_features_have_no_weight(X, random):
+    y = random.normal(size=len(X))
+    model = PQRRegressor(frequent=FREQUENT).fit(X, y)
+    touched = model.pair_weights_
+    assert np.isin(touched.row, FREQUENT).all() and np.isin(touched.col, FREQUENT).all()
+    assert (touched.row < touched.col).all()
+    rare = np.setdiff1d(np.arange(D), FREQUENT)
+    together = np.zeros((3, D))
+    together[0, rare[0]], together[1, rare[1]] = 1.0, 2.0
+    together[2] = together[0] + together[1]
+    one, other, both = model.predict(together)
+    assert both == pytest.approx(one + other - model.intercept_, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_growing_pages_changes_no_bit(random, dtype):
+    """Rows that fill thousands of pages one by one, against room for all from the start."""
+    X = sp.random_array((400, 300), density=0.1, rng=random, dtype=dtype).tocsr()
+    y = random.normal(size=400)
+    model = PQRRegressor(order=300, max_iter=1).fit(X, y)
+    learner = model._learners[0]
+    assert len(learner.model.pages) > 1024
+    roomy = PQRRegressor(order=300, max_iter=1)
+    roomy.fit(X, y)
+    fresh = roomy._learners[0]
+    empty = type(fresh).of_orders(
+        [model.frequent_features_], fresh.settings, n_features=300, dtype=dtype
+    )
+    for _ in range(8):
+        empty._replace(0, empty.model.with_more_room())
+    empty.add_and_learn(roomy._solver_rows(roomy._check_labelled(X, y, None, reset=False))[0])
+    assert len(empty.model.pages) > len(learner.model.pages)
+    for name in ("bias", "linear", "shared"):
+        np.testing.assert_array_equal(getattr(empty.model, name), getattr(learner.model, name))
+    for one, other in zip(empty.model.pair_weights(), learner.model.pair_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
