@@ -57,9 +57,9 @@ class Hierarchical(Streamed):
     # What the model of degree 2 with a context leaves to the others.
     order = 2
     kernel = "anova"
-    fit_lower = "augment"
+    fit_lower: str | None = "augment"
     fit_linear = False
-    alpha = 0.0
+    alpha: Any = 0.0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -109,7 +109,7 @@ class Hierarchical(Streamed):
         Of shape (n_features,) or (n_classes, n_features).
         """
         weighted = self.weights_[2] * self.context_
-        return np.einsum("...dk,...k->...d", self.factors_[2], weighted)
+        return np.asarray(np.einsum("...dk,...k->...d", self.factors_[2], weighted))
 
     @property
     def learning_rates_(self) -> NDArray[np.float64]:

@@ -24,11 +24,11 @@ class FTRL(Streamed):
     order = 1
     rank = 0
     kernel = "anova"
-    fit_lower = None
+    fit_lower: str | None = None
     fit_linear = True
-    fit_weights = False
-    beta = 0.0
-    init_scale = 1.0
+    fit_weights: bool | str = False
+    beta: Any = 0.0
+    init_scale: float | str = 1.0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -91,6 +91,11 @@ class FTRLRegressor(FTRL, FMRegressor):
         a field of its own.
     fit_intercept : bool, default=True
         Whether there is a bias.
+    max_features : int, optional
+        How many columns there may come to be. With it ``partial_fit`` takes rows with columns that
+        are new, columns without training have no weight in predictions, and rows can be
+        dictionaries and frames, whose names are hashed to this many columns. Without it all rows
+        have the columns of the first ones.
     max_iter : int or "auto", default="auto"
         How often ``fit`` goes over the rows at most. ``"auto"`` visits 100,000 rows in all, but
         each at least once and at most 100 times. ``partial_fit`` always visits each row once.
@@ -176,6 +181,7 @@ class FTRLRegressor(FTRL, FMRegressor):
         l1_ratio: float = 0.5,
         fields: Any = None,
         fit_intercept: bool = True,
+        max_features: int | None = None,
         max_iter: Any = "auto",
         tol: float = 1e-3,
         n_iter_no_change: int = 3,
@@ -196,6 +202,7 @@ class FTRLRegressor(FTRL, FMRegressor):
         self.l1_ratio = l1_ratio
         self.fields = fields
         self.fit_intercept = fit_intercept
+        self.max_features = max_features
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
@@ -251,6 +258,11 @@ class FTRLClassifier(FTRL, FMClassifier):
         a field of its own.
     fit_intercept : bool, default=True
         Whether there is a bias.
+    max_features : int, optional
+        How many columns there may come to be. With it ``partial_fit`` takes rows with columns that
+        are new, columns without training have no weight in predictions, and rows can be
+        dictionaries and frames, whose names are hashed to this many columns. Without it all rows
+        have the columns of the first ones.
     max_iter : int or "auto", default="auto"
         How often ``fit`` goes over the rows at most. ``"auto"`` visits 100,000 rows in all, but
         each at least once and at most 100 times. ``partial_fit`` always visits each row once.
@@ -341,6 +353,7 @@ class FTRLClassifier(FTRL, FMClassifier):
         l1_ratio: float = 0.5,
         fields: Any = None,
         fit_intercept: bool = True,
+        max_features: int | None = None,
         max_iter: Any = "auto",
         tol: float = 1e-3,
         n_iter_no_change: int = 3,
@@ -362,6 +375,7 @@ class FTRLClassifier(FTRL, FMClassifier):
         self.l1_ratio = l1_ratio
         self.fields = fields
         self.fit_intercept = fit_intercept
+        self.max_features = max_features
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change

@@ -74,6 +74,11 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
         Standard deviation of the factors at the start, for a column whose typical value is 1.
         ``"auto"`` lets the interactions of a row start with 0.005 standard deviations of the
         target in all.
+    max_features : int, optional
+        How many columns there may come to be. With it ``partial_fit`` takes rows with columns that
+        are new, columns without training have no weight in predictions, and rows can be
+        dictionaries and frames, whose names are hashed to this many columns. Without it all rows
+        have the columns of the first ones.
     max_iter : int or "auto", default="auto"
         How often ``fit`` goes over the rows at most. ``"auto"`` visits 100,000 rows in all, but
         each at least once and at most 100 times. ``partial_fit`` always visits each row once.
@@ -139,7 +144,8 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
     A ``partial_fit`` after it keeps these units.
 
     The penalty is paid once. With several epochs it weighs as much less against the losses as
-    there are epochs.
+    there are epochs. A factor stays where it started until gradients move it, however strong the
+    penalty: z starts beyond it. Features of hardly any rows keep small random factors.
 
     The paper leaves open how z starts, how batches are summed up, and how bias and weights are
     learnt. Here z gives the random start exactly; ``batch_gradient`` says the second, and n adds
@@ -180,6 +186,7 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
         batch_size: int = 1,
         batch_gradient: str = "sum",
         init_scale: float | str = 0.05,
+        max_features: int | None = None,
         max_iter: Any = "auto",
         tol: float = 1e-3,
         n_iter_no_change: int = 3,
@@ -206,6 +213,7 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
         self.batch_size = batch_size
         self.batch_gradient = batch_gradient
         self.init_scale = init_scale
+        self.max_features = max_features
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
@@ -284,6 +292,11 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
         Standard deviation of the factors at the start, for a column whose typical value is 1.
         ``"auto"`` lets the interactions of a row start with 0.005 standard deviations of the
         target in all.
+    max_features : int, optional
+        How many columns there may come to be. With it ``partial_fit`` takes rows with columns that
+        are new, columns without training have no weight in predictions, and rows can be
+        dictionaries and frames, whose names are hashed to this many columns. Without it all rows
+        have the columns of the first ones.
     max_iter : int or "auto", default="auto"
         How often ``fit`` goes over the rows at most. ``"auto"`` visits 100,000 rows in all, but
         each at least once and at most 100 times. ``partial_fit`` always visits each row once.
@@ -354,7 +367,8 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
     A ``partial_fit`` after it keeps these units.
 
     The penalty is paid once. With several epochs it weighs as much less against the losses as
-    there are epochs.
+    there are epochs. A factor stays where it started until gradients move it, however strong the
+    penalty: z starts beyond it. Features of hardly any rows keep small random factors.
 
     The paper leaves open how z starts, how batches are summed up, and how bias and weights are
     learnt. Here z gives the random start exactly; ``batch_gradient`` says the second, and n adds
@@ -395,6 +409,7 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
         batch_size: int = 1,
         batch_gradient: str = "sum",
         init_scale: float | str = 0.05,
+        max_features: int | None = None,
         max_iter: Any = "auto",
         tol: float = 1e-3,
         n_iter_no_change: int = 3,
@@ -422,6 +437,7 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
         self.batch_size = batch_size
         self.batch_gradient = batch_gradient
         self.init_scale = init_scale
+        self.max_features = max_features
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
