@@ -19,13 +19,14 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 import descent
+import online
 import process
 import report
 from libraries import Run, Trainer, load_libraries
 from problems import PROBLEMS, QUICK_PROBLEMS, Problem
 
 RANK = 8
-SUITES = {"descent": descent}
+SUITES = {"descent": descent, "online": online}
 
 
 def main() -> int:
