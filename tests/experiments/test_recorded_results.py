@@ -3,9 +3,12 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from polyfm.experiments import EXPERIMENTS
+from polyfm.datasets import fetch_movielens_1m
+from polyfm.experiments import EXPERIMENTS, descent, links
+from polyfm.experiments.link_draws import films
 
 FOLDERS = {
     "movielens-100k": "movielens-100k",
@@ -15,12 +18,17 @@ FOLDERS = {
 }
 
 
+def need(folder):
+    """Skip the test where a data set is not to be had."""
+    home = os.environ.get("POLYFM_DATA")
+    if home is None or not (Path(home) / folder).is_dir():
+        pytest.skip(f"POLYFM_DATA holds no {folder}")
+
+
 def results(name):
     """Run an experiment; return its first figure by all the words before it."""
-    home = os.environ.get("POLYFM_DATA")
-    folder = FOLDERS.get(name)
-    if folder is not None and (home is None or not (Path(home) / folder).is_dir()):
-        pytest.skip(f"POLYFM_DATA holds no {folder}")
+    if name in FOLDERS:
+        need(FOLDERS[name])
     rows = {}
     for row in EXPERIMENTS[name]().rows:
         words = [cell for cell in row if isinstance(cell, str)]
@@ -61,3 +69,28 @@ def test_criteo():
     loss = results("criteo")
     for order in ("order 1", "order 2", "order 3"):
         assert loss[(order,)] < 0.49
+
+
+def test_links_of_order_3_with_ids():
+    need("movielens-100k")
+    problem = films(ids=True)
+    make = next(make for name, make, *_ in links._models(problem) if name == "HOFM, order 3")
+    # The strongest candidates are those that the experiment chooses.
+    areas = [links._auc(make(**problem.penalties[-1]), problem.draw(seed)) for seed in range(5)]
+    assert np.mean(areas) > 0.786
+
+
+def test_rank_32_on_movielens_1m():
+    need("movielens-1m")
+    bundle = fetch_movielens_1m()
+    settings = dict(descent._beta_by_count(bundle, "random"))["15 at the mean"]
+    assert descent._error(*bundle.split("random"), 32, settings) < 0.846
+
+
+def test_unseen_pairs():
+    for share, model, correlation, largest, *_ in EXPERIMENTS["unseen-interactions"]().rows:
+        if model == "polynomial kernel":
+            assert (correlation, largest) == ("-", 0), share
+        else:
+            assert correlation > 0.9, share
+            assert largest > 0.1, share

@@ -63,5 +63,5 @@ def test_the_verdict_follows_the_seconds(cd, word):
         for order, own in zip((2, 3), cd, strict=True)
         for name, seconds in (("CD", own), ("block CD", 1.0), ("AdaGrad", 2.0), ("L-BFGS", 3.0))
     ]
-    assert word in solvers.verdict(rows)
-    assert "block CD: 0.50 times" in solvers.verdict(rows)
+    assert word in solvers.verdict(rows, "seconds")
+    assert "block CD: 0.50 times" in solvers.verdict(rows, "seconds")

@@ -178,7 +178,7 @@ def _by_field(bundle: DatasetBundle) -> Callable[[float], dict[str, Any]]:
 
 
 def _compare(report: Report, problem: Ratings, label: str, kernel: str, degree: int) -> None:
-    fixed = {"kernel": kernel, "order": degree, "rank": _RANK // degree}
+    fixed: dict[str, Any] = {"kernel": kernel, "order": degree, "rank": _RANK // degree}
 
     def make(strength: float, seed: int = 0, sweeps: int = _SWEEPS_TO_CHOOSE) -> Any:
         return PolynomialNetworkRegressor(

@@ -22,10 +22,10 @@ _COMPETITIVE = 2.0
 """How many times the seconds of the fastest other solver are still competitive."""
 
 _SOLVERS: dict[str, dict[str, Any]] = {
-    "CD": {"solver": "cd", "block_size": 1, "max_iter": 100},
-    "block CD": {"solver": "cd", "max_iter": 150},
-    "AdaGrad": {"solver": "adagrad", "max_iter": 300},
-    "L-BFGS": {"solver": "lbfgs", "max_iter": 400},
+    "CD": {"solver": "cd", "block_size": 1, "max_iter": 60},
+    "block CD": {"solver": "cd", "max_iter": 100},
+    "AdaGrad": {"solver": "adagrad", "max_iter": 150},
+    "L-BFGS": {"solver": "lbfgs", "max_iter": 250},
 }
 _PAPER, _OURS = "CD", "block CD"
 
@@ -72,7 +72,7 @@ def hofm_solvers(full: bool = False) -> Report:
             half, there = reached(curve, (start + common) / 2), reached(curve, common)
             end = len(curve.seconds), float(curve.seconds[-1]), float(curve.objective[-1])
             report.add(order, name, *end, half.seconds, there.epochs, there.seconds)
-    report.notes += [verdict(cells(report))]
+    report.notes += [verdict(cells(report), unit) for unit in ("seconds", "epochs")]
     report.draw = _drawing(curves)
     return report
 
@@ -150,7 +150,7 @@ def objective(model: FMClassifier, draw: Draw) -> float:
     squares = sum(float(np.sum(np.square(P, dtype=float))) for P in model.factors_.values())
     linear = float(np.sum(np.square(model.coef_, dtype=float)))
     penalty = 0.5 * (model.alpha * linear + model.beta * squares)
-    return float(np.logaddexp(0.0, -margins).sum()) + penalty
+    return float(np.logaddexp(0.0, -margins).sum() + penalty)
 
 
 def reached(curve: Curve, target: float) -> Reached:
@@ -167,12 +167,20 @@ def reached(curve: Curve, target: float) -> Reached:
     return Reached(int(there[0]) + 1, float(curve.seconds[there[0]]))
 
 
-def verdict(rows: list[dict[str, Any]]) -> str:
-    """Say whether the paper's claim holds, by the rows of the report."""
+def verdict(rows: list[dict[str, Any]], unit: str) -> str:
+    """Say whether the paper's claim holds, by the rows of the report.
+
+    Parameters
+    ----------
+    rows : list of dict
+        The cells of each row by the names of the columns.
+    unit : {"seconds", "epochs"}
+        What the ways to the common objective are measured in.
+    """
     by_order: dict[int, dict[str, float]] = {}
     for row in rows:
-        by_order.setdefault(row["order"], {})[row["solver"]] = row["seconds to common"]
-    ratios = {order: _ratios(seconds) for order, seconds in by_order.items()}
+        by_order.setdefault(row["order"], {})[row["solver"]] = row[f"{unit} to common"]
+    ratios = {order: _ratios(lengths) for order, lengths in by_order.items()}
     holds = [order for order, ratio in ratios.items() if ratio[_PAPER] <= _COMPETITIVE]
     if len(holds) == len(ratios):
         word = "confirmed"
@@ -185,17 +193,17 @@ def verdict(rows: list[dict[str, Any]]) -> str:
         for order, ratio in ratios.items()
     ]
     return (
-        f"That CD is the best or competitive, at most {_COMPETITIVE:g} times the seconds of the "
-        f"faster of AdaGrad and L-BFGS to the common objective, is {word}. CD takes "
-        f"{', '.join(parts)}."
+        f"By {unit}: that CD is the best or competitive (at most {_COMPETITIVE:g} times the {unit} "
+        f"of the faster of AdaGrad and L-BFGS to the common objective) is {word}. CD takes, "
+        f"{'; '.join(parts)}."
     )
 
 
-def _ratios(seconds: dict[str, float]) -> dict[str, float]:
-    """Return the seconds of CD and block CD over those of the fastest other solver."""
+def _ratios(lengths: dict[str, float]) -> dict[str, float]:
+    """Return the ways of CD and block CD over the shortest of the other solvers."""
     mine = (_PAPER, _OURS)
-    fastest = min(time for name, time in seconds.items() if name not in mine)
-    return {name: seconds[name] / fastest for name in mine}
+    shortest = min(length for name, length in lengths.items() if name not in mine)
+    return {name: lengths[name] / shortest for name in mine}
 
 
 def _drawing(curves: dict[int, dict[str, Curve]]) -> Drawing:
