@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from polyfm import (
+    DivergenceError,
     FMClassifier,
     FMRegressor,
     FTRLClassifier,
@@ -238,3 +239,16 @@ def test_online_gradient_descent_with_l1(clicks):
     assert np.allclose(p.table[:, 0], V, rtol=1e-9, atol=1e-10)
     assert (w == 0).any()
     assert ((p.linear[:, 0] == 0) == (w == 0)).all()
+
+
+def test_sums_that_overflow_leave_the_model_whole(random):
+    """An n or z that is no finite number would make every later weight NaN."""
+    X = sp.csr_matrix(random.normal(size=(20, 3)).astype(np.float32))
+    y = random.normal(size=20)
+    model = FTRLRegressor().partial_fit(X, y)
+    before = state(model)
+    with pytest.raises(DivergenceError, match="training diverged"):
+        model.partial_fit(X, 1e30 * y)
+    for kept, now in zip(before, state(model), strict=True):
+        assert np.array_equal(kept, now)
+    assert np.isfinite(model.partial_fit(X, y).predict(X)).all()
