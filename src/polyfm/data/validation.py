@@ -16,7 +16,7 @@ _FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 _LEAST_WEIGHT = 1e-15
 
 
-def check_matrix(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
+def check_matrix(estimator: Any, X: Any, *, reset: bool, any_width: bool = False) -> sp.csr_matrix:
     """Return the features as canonical CSR of single or double precision.
 
     Parameters
@@ -27,6 +27,8 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
         Numbers of any type. float32 stays; everything else but float64 becomes float64.
     reset : bool
         Whether this is training data.
+    any_width : bool, default=False
+        Whether the number of columns is free; the estimator is then neither checked nor changed.
 
     Raises
     ------
@@ -39,16 +41,17 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool) -> sp.csr_matrix:
             f"X is a path, {os.fspath(X)!r}: read the file first, for example with "
             "polyfm.data.load_svmlight, load_libffm, load_csv or load_parquet."
         )
+    options: dict[str, Any] = {
+        "accept_sparse": _FORMATS,
+        "accept_large_sparse": True,
+        "dtype": [np.float64, np.float32],
+        "ensure_all_finite": False,
+    }
     try:
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse=_FORMATS,
-            accept_large_sparse=True,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-        )
+        if any_width:
+            X = check_array(X, estimator=estimator, input_name="X", **options)
+        else:
+            X = validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
         raise _explained(error) from None
     matrix, is_bounded = examined_csr(X)

@@ -16,8 +16,9 @@ from sklearn.utils.metaestimators import available_if
 
 from polyfm.data._examine import is_binary
 from polyfm.data.rows import Rows, as_rows, read_only, row_numbers
-from polyfm.data.validation import check_matrix, check_weights
+from polyfm.data.validation import check_weights
 from polyfm.estimators import _parts
+from polyfm.estimators._columns import columns_of
 from polyfm.estimators._exports import Exported, export
 from polyfm.estimators._target import TargetScale
 from polyfm.estimators._transaction import all_or_nothing
@@ -41,6 +42,8 @@ class BaseFM(BaseEstimator):
     _structure: dict[str, Any]
     _n_terms: float
     _loss: Any
+    max_features: int | None = None
+    """Without a parameter of this name, a model has the columns of its first rows."""
 
     def fit(
         self,
@@ -100,6 +103,7 @@ class BaseFM(BaseEstimator):
             # Learners change in place: spare those that are kept if this fails.
             self._learners = [learner.copy() for learner in self._learners]
             self._go_on(loss, held.train.n_rows)
+            self._widen()
         self._train(loss, metric, held, warm=warm, fitted_before=fitted_before)
         return self
 
@@ -142,11 +146,14 @@ class BaseFM(BaseEstimator):
         rows = self._check_labelled(X, y, sample_weight, reset=first, streaming=True)
         self._check_loss(loss, rows.targets)
         if rows.n_rows == 0:
+            if not first:
+                self.n_features_in_ = self._learners[0].model.n_features
             return self
         if first:
             self._create(loss, rows, streaming=True)
         else:
             self._go_on(loss, rows.n_rows)
+            self._widen()
         self._learn_streamed(rows)
         self.t_ = self._learners[0].n_visits
         return self
@@ -159,6 +166,13 @@ class BaseFM(BaseEstimator):
         self._undo = [*undo, *self.__dict__.get("_undo", ())]
         for learner, part in parts:
             learner.add_and_learn(part)
+
+    def _widen(self) -> None:
+        """Give the learners the columns that the latest rows have brought."""
+        for learner in self._learners:
+            if learner.model.n_features < self.n_features_in_:
+                undo = learner.widen(int(self.n_features_in_), int(self.max_features or 0))
+                self._undo = [undo, *self.__dict__.get("_undo", ())]
 
     def _check_parameters(self) -> None:
         """Raise a ValueError or TypeError that names the first parameter that is impossible."""
@@ -181,6 +195,7 @@ class BaseFM(BaseEstimator):
         self._n_terms = rows.mean_terms
         settings = self._settings(loss, rows.n_rows, seed)
         learner = self._find_learner()
+        room = {} if self.max_features is None else {"most_features": int(self.max_features)}
         self._learners = [
             learner.create(
                 layout,
@@ -189,6 +204,7 @@ class BaseFM(BaseEstimator):
                 start=self._start(loss, targets[:, k], weight, measured),
                 units=measured and (streaming or not is_binary(read_only(matrix.data))),
                 dtype=matrix.dtype,
+                **room,
             )
             for k in range(targets.shape[1])
         ]
@@ -339,7 +355,7 @@ class BaseFM(BaseEstimator):
     def _raw_scores(self, X: Any) -> NDArray[Any]:
         """Return the raw predictions in the target's unit, one column per learner."""
         self._check_is_fitted()
-        return self._raw_scores_of(check_matrix(self, X, reset=False))
+        return self._raw_scores_of(columns_of(self, X, reset=False, learning=False))
 
     def _raw_scores_of(
         self, matrix: sp.csr_matrix, numbers: NDArray[Any] | None = None
@@ -373,7 +389,7 @@ class BaseFM(BaseEstimator):
             raise ValueError(
                 f"This {type(self).__name__} requires y to be passed, but the target y is None."
             )
-        matrix = check_matrix(self, X, reset=reset)
+        matrix = columns_of(self, X, reset=reset, learning=not judging)
         weight = check_weights(sample_weight, matrix)
         if not streaming and not weight.any():
             raise ValueError("Every sample weight is zero: there is nothing to learn.")

@@ -15,13 +15,14 @@ from sklearn.utils.validation import column_or_1d
 from polyfm.data.validation import check_length, check_real_target
 from polyfm.estimators import _parts
 from polyfm.estimators._base import BaseFM
+from polyfm.estimators._events import LabelEvents, NumberEvents
 from polyfm.estimators._transaction import all_or_nothing
 from polyfm.estimators._validation import CLASSIFICATION_METRICS, REGRESSION_METRICS, Metric
 from polyfm.losses import Logistic, SquaredHinge
 from polyfm.losses import contract as losses
 
 
-class FMRegressor(RegressorMixin, BaseFM):
+class FMRegressor(RegressorMixin, NumberEvents, BaseFM):
     r"""Factorization machine for regression, of any order.
 
     .. math:: f(x) = b + \langle w, x \rangle + \sum_{t=2}^m \sum_{s=1}^k A^t(p_s^{(t)}, x),
@@ -95,6 +96,11 @@ class FMRegressor(RegressorMixin, BaseFM):
         :math:`\eta / (1 + t)^q`, or as :math:`\eta / (1 + \eta \alpha t / n)`.
     power_t : float, default=0.25
         The exponent q of ``"invscaling"``.
+    max_features : int, optional
+        How many columns there may come to be. With it ``partial_fit`` takes rows with columns that
+        are new, columns without training have no weight in predictions, and rows can be
+        dictionaries and frames, whose names are hashed to this many columns. Without it all rows
+        have the columns of the first ones.
     max_iter : int, default=100
         Epochs at most.
     tol : float, default=1e-3
@@ -200,6 +206,7 @@ class FMRegressor(RegressorMixin, BaseFM):
         learning_rate: float = 0.1,
         schedule: str = "constant",
         power_t: float = 0.25,
+        max_features: int | None = None,
         max_iter: int = 100,
         tol: float = 1e-3,
         n_iter_no_change: int = 3,
@@ -231,6 +238,7 @@ class FMRegressor(RegressorMixin, BaseFM):
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.power_t = power_t
+        self.max_features = max_features
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
@@ -284,7 +292,7 @@ class FMRegressor(RegressorMixin, BaseFM):
         return REGRESSION_METRICS
 
 
-class FMClassifier(ClassifierMixin, BaseFM):
+class FMClassifier(ClassifierMixin, LabelEvents, BaseFM):
     r"""Factorization machine for classification, of any order.
 
     .. math:: f(x) = b + \langle w, x \rangle + \sum_{t=2}^m \sum_{s=1}^k A^t(p_s^{(t)}, x),
@@ -357,6 +365,11 @@ class FMClassifier(ClassifierMixin, BaseFM):
         :math:`\eta / (1 + t)^q`, or as :math:`\eta / (1 + \eta \alpha t / n)`.
     power_t : float, default=0.25
         The exponent q of ``"invscaling"``.
+    max_features : int, optional
+        How many columns there may come to be. With it ``partial_fit`` takes rows with columns that
+        are new, columns without training have no weight in predictions, and rows can be
+        dictionaries and frames, whose names are hashed to this many columns. Without it all rows
+        have the columns of the first ones.
     max_iter : int, default=100
         Epochs at most.
     tol : float, default=1e-3
@@ -464,6 +477,7 @@ class FMClassifier(ClassifierMixin, BaseFM):
         learning_rate: float = 0.1,
         schedule: str = "constant",
         power_t: float = 0.25,
+        max_features: int | None = None,
         max_iter: int = 100,
         tol: float = 1e-3,
         n_iter_no_change: int = 3,
@@ -496,6 +510,7 @@ class FMClassifier(ClassifierMixin, BaseFM):
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.power_t = power_t
+        self.max_features = max_features
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
@@ -602,7 +617,9 @@ class FMClassifier(ClassifierMixin, BaseFM):
             Columns in the order of ``classes_``, each inside (0, 1). With more than two classes
             the one-against-rest probabilities are divided by their sum.
         """
-        raw = self._raw_scores(X)
+        return self._probabilities(self._raw_scores(X))
+
+    def _probabilities(self, raw: NDArray[Any]) -> NDArray[Any]:
         smallest = np.finfo(raw.dtype).eps
         p = np.clip(losses.inverse_link(self._loss, raw), smallest, 1.0 - smallest)
         if p.shape[1] == 1:

@@ -23,8 +23,8 @@ class PQRRegressor(ProjectiveQuadratic, FMRegressor):
     .. math:: \sum_i s_i \, \ell(y_i, f(x_i)) + \alpha \, \Omega(w)
         + \beta \, (\Omega(p) + \Omega(q))
 
-    with the weights s of the rows, row by row; the bias is not penalised. All weights start at 0,
-    and what is learnt depends on the rows and their order alone.
+    with the weights s of the rows, row by row; the bias is not penalised. All weights but
+    the bias of a ``fit`` start at 0, and what is learnt depends on the rows and their order alone.
 
     Parameters
     ----------
@@ -64,6 +64,11 @@ class PQRRegressor(ProjectiveQuadratic, FMRegressor):
         The exponent q of ``"sgd"``.
     fit_intercept : bool, default=True
         Whether there is a bias.
+    max_features : int, optional
+        How many columns there may come to be. With it ``partial_fit`` takes rows with columns that
+        are new, columns without training have no weight in predictions, and rows can be
+        dictionaries and frames, whose names are hashed to this many columns. Without it all rows
+        have the columns of the first ones.
     max_iter : int or "auto", default="auto"
         How often ``fit`` goes over the rows at most. ``"auto"`` visits 100,000 rows in all, but
         each at least once and at most 100 times. ``partial_fit`` always visits each row once.
@@ -143,7 +148,12 @@ class PQRRegressor(ProjectiveQuadratic, FMRegressor):
 
     Weights of pairs lie in pages of eight pairs, 16 bytes each (32 in double precision), which are
     allocated when a row first holds one of the eight. Rows of single precision are learnt in single
-    precision. Columns of large values should be scaled, as all weights share one rate.
+    precision.
+
+    *Units.* ``fit`` learns columns of values other than 1 divided by the root mean square of their
+    non-zeros (the sum over L by that of all of L), and so does a stream after its warm-up;
+    penalties are on these weights. The bias then starts at the best constant prediction. A stream
+    without warm-up is learnt as it is, from 0.
 
     References
     ----------
@@ -178,6 +188,7 @@ class PQRRegressor(ProjectiveQuadratic, FMRegressor):
         damping: float = 1.0,
         power_t: float = 0.5,
         fit_intercept: bool = True,
+        max_features: int | None = None,
         max_iter: Any = "auto",
         tol: float = 1e-3,
         n_iter_no_change: int = 3,
@@ -203,6 +214,7 @@ class PQRRegressor(ProjectiveQuadratic, FMRegressor):
         self.damping = damping
         self.power_t = power_t
         self.fit_intercept = fit_intercept
+        self.max_features = max_features
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
@@ -230,8 +242,8 @@ class PQRClassifier(ProjectiveQuadratic, FMClassifier):
     .. math:: \sum_i s_i \, \ell(y_i, f(x_i)) + \alpha \, \Omega(w)
         + \beta \, (\Omega(p) + \Omega(q))
 
-    with the weights s of the rows, row by row; the bias is not penalised. All weights start at 0,
-    and what is learnt depends on the rows and their order alone.
+    with the weights s of the rows, row by row; the bias is not penalised. All weights but
+    the bias of a ``fit`` start at 0, and what is learnt depends on the rows and their order alone.
 
     Parameters
     ----------
@@ -270,6 +282,11 @@ class PQRClassifier(ProjectiveQuadratic, FMClassifier):
         The exponent q of ``"sgd"``.
     fit_intercept : bool, default=True
         Whether there is a bias.
+    max_features : int, optional
+        How many columns there may come to be. With it ``partial_fit`` takes rows with columns that
+        are new, columns without training have no weight in predictions, and rows can be
+        dictionaries and frames, whose names are hashed to this many columns. Without it all rows
+        have the columns of the first ones.
     max_iter : int or "auto", default="auto"
         How often ``fit`` goes over the rows at most. ``"auto"`` visits 100,000 rows in all, but
         each at least once and at most 100 times. ``partial_fit`` always visits each row once.
@@ -352,7 +369,12 @@ class PQRClassifier(ProjectiveQuadratic, FMClassifier):
 
     Weights of pairs lie in pages of eight pairs, 16 bytes each (32 in double precision), which are
     allocated when a row first holds one of the eight. Rows of single precision are learnt in single
-    precision. Columns of large values should be scaled, as all weights share one rate.
+    precision.
+
+    *Units.* ``fit`` learns columns of values other than 1 divided by the root mean square of their
+    non-zeros (the sum over L by that of all of L), and so does a stream after its warm-up;
+    penalties are on these weights. The bias then starts at the best constant prediction. A stream
+    without warm-up is learnt as it is, from 0.
 
     References
     ----------
@@ -387,6 +409,7 @@ class PQRClassifier(ProjectiveQuadratic, FMClassifier):
         damping: float = 1.0,
         power_t: float = 0.5,
         fit_intercept: bool = True,
+        max_features: int | None = None,
         max_iter: Any = "auto",
         tol: float = 1e-3,
         n_iter_no_change: int = 3,
@@ -413,6 +436,7 @@ class PQRClassifier(ProjectiveQuadratic, FMClassifier):
         self.damping = damping
         self.power_t = power_t
         self.fit_intercept = fit_intercept
+        self.max_features = max_features
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change

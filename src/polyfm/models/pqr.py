@@ -4,22 +4,39 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from polyfm._jit import LANES
 from polyfm._jit.records import RECORD
-from polyfm.data.rows import Rows
+from polyfm.data.rows import Rows, read_only
 from polyfm.models._pqr_score import PAGE, PQRParameters, Room, most_tops, score_rows, segments
 from polyfm.models.factorized import aligned_zeros
 
 MOST_FREQUENT = 65_536
 """Frequent features at most: the directory of their pairs takes a gigabyte."""
 _LEAST_CAPACITY = 128
+_LARGEST_UNIT = 1e15
 _ROWS_PER_THREAD = 1024
 """Fewer are scored before another thread has started."""
+
+
+class Sizes(NamedTuple):
+    """How large the values of each column are."""
+
+    weights: NDArray[np.float64]
+    """(d,): sum of the weights of its rows."""
+    squares: NDArray[np.float64]
+    """(d,): weighted sum of its squares."""
+
+
+def unit_of(weights: Any, squares: Any) -> Any:
+    """Return one over the root mean square, within what single precision can hold; 1 for none."""
+    squares = np.where(np.asarray(squares) > 0, squares, 1.0)
+    mean = np.where(np.asarray(weights) > 0, squares / np.maximum(weights, 1e-300), 1.0)
+    return np.clip(1.0 / np.sqrt(mean), 1.0 / _LARGEST_UNIT, _LARGEST_UNIT)
 
 
 @dataclass(frozen=True)
@@ -37,6 +54,10 @@ class PQR:
         The features of H.
     bias, linear, shared, pages, blocks, used : ndarray
         As in :class:`polyfm.models._pqr_score.PQRParameters`.
+    units : ndarray of shape (d,) or (0,)
+        What the values of each column are multiplied by before all else; empty for ones.
+    low_unit : float
+        What values are multiplied by where those of L are added up.
     """
 
     frequent: NDArray[np.int64]
@@ -46,6 +67,8 @@ class PQR:
     pages: NDArray[Any]
     blocks: NDArray[np.int64]
     used: NDArray[np.int64]
+    units: NDArray[np.float64]
+    low_unit: float = 1.0
     directory: NDArray[np.int32] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -56,11 +79,26 @@ class PQR:
 
     @classmethod
     def zeros(
-        cls, n_features: int, frequent: NDArray[np.int64], n_planes: int, dtype: DTypeLike
+        cls,
+        n_features: int,
+        frequent: NDArray[np.int64],
+        n_planes: int,
+        dtype: DTypeLike,
+        sizes: Sizes | None = None,
     ) -> Self:
-        """Return a model all of whose weights, and what is remembered of them, are 0."""
+        """Return a model all of whose weights, and what is remembered of them, are 0.
+
+        ``sizes`` gives columns their units; None is for values of 1.
+        """
+        units, low_unit = np.empty(0), 1.0
         linear = aligned_zeros((n_features, RECORD), dtype)
         linear[:, -1] = -1.0
+        if sizes is not None:
+            rare = np.ones(n_features, dtype=np.bool_)
+            rare[frequent] = False
+            units = unit_of(sizes.weights, sizes.squares)
+            low_unit = float(unit_of(sizes.weights[rare].sum(), sizes.squares[rare].sum()))
+            linear[:, -1] = -low_unit / units
         linear[frequent, -1] = np.arange(len(frequent))
         return cls(
             frequent,
@@ -70,6 +108,8 @@ class PQR:
             new_pages(_LEAST_CAPACITY, dtype),
             np.zeros(_LEAST_CAPACITY, dtype=np.int64),
             np.ones(1, dtype=np.int64),
+            units,
+            low_unit,
         )
 
     @property
@@ -88,6 +128,13 @@ class PQR:
     def order(self) -> int:
         """Number of frequent features, k."""
         return len(self.frequent)
+
+    def scaled(self, rows: Rows) -> Rows:
+        """Return rows in the units of their columns."""
+        if not self.units.size:
+            return rows
+        values = rows.values * self.units[rows.indices]
+        return rows._replace(values=read_only(values.astype(rows.values.dtype, copy=False)))
 
     def room(self, rows: Rows) -> Room:
         """Allocate where rows are expanded."""
@@ -108,6 +155,7 @@ class PQR:
 
     def scores(self, rows: Rows, n_jobs: int = 1) -> NDArray[Any]:
         """Return f(x) of every row, in the model's precision."""
+        rows = self.scaled(rows)
         n_jobs = max(1, min(n_jobs, rows.n_rows // _ROWS_PER_THREAD))
         out = np.empty(rows.n_rows, dtype=self.linear.dtype)
 
@@ -135,7 +183,17 @@ class PQR:
         i, j = self.frequent[one], self.frequent[other]
         i, j = np.minimum(i, j), np.maximum(i, j)
         by_pair = np.lexsort((j, i))
-        return i[by_pair], j[by_pair], weights[page, within][by_pair]
+        i, j, found = i[by_pair], j[by_pair], weights[page, within][by_pair]
+        return i, j, found * self.units[i] * self.units[j] if self.units.size else found
+
+    def linear_weights(self) -> NDArray[Any]:
+        """Return w."""
+        return self.linear[:, 0] * self.units if self.units.size else self.linear[:, 0]
+
+    def shared_weights(self) -> NDArray[Any]:
+        """Return q."""
+        units = self.units[self.frequent] * self.low_unit if self.units.size else 1.0
+        return np.asarray(self.shared[:, 0] * units)
 
     def count_nonzero(self) -> int:
         """Return the number of weights that are not 0, the bias among them."""
@@ -150,6 +208,13 @@ class PQR:
             blocks[name] = aligned_zeros(block.shape, block.dtype)
             blocks[name][...] = block
         return replace(self, **blocks)
+
+    def widened(self, n_features: int, block: NDArray[Any]) -> Self:
+        """Return the model with more features, in a longer block that its own is the front of."""
+        linear = block[:n_features]
+        linear[self.n_features :] = 0.0
+        linear[self.n_features :, -1] = -1.0
+        return replace(self, linear=linear)
 
     def with_more_room(self) -> Self:
         """Return the model with room for twice as many pages."""

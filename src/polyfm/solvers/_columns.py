@@ -30,6 +30,27 @@ def distinct(rows, mark):
 
 
 @jit
+def are_finite(parameters, features):
+    """Say whether the parameters of some features, and those of all rows, are finite numbers."""
+    p = parameters
+    for block in (p.bias, p.weights, p.theta):
+        for number in block.flat:
+            if not np.isfinite(number):
+                return False
+    for j in features:
+        for number in p.linear[j]:
+            if not np.isfinite(number):
+                return False
+        for number in p.table[j].flat:
+            if not np.isfinite(number):
+                return False
+    for number in p.table[p.linear.shape[0] :].flat:
+        if not np.isfinite(number):
+            return False
+    return True
+
+
+@jit
 def count_visits(rows, counts):
     """Add to ``counts`` the number of rows that each column is in."""
     for row in rows.numbers:
@@ -62,6 +83,30 @@ def weigh_columns(rows, weights, squares):
 
 
 @jit_allocating
+def measure_few_units(rows, linear, column, features):
+    """Do the same as :func:`measure_units` in time and room for these rows and columns alone."""
+    order = np.sort(features)
+    weights, squares = np.zeros(order.size), np.zeros(order.size)
+    for row in rows.numbers:
+        weight = np.float64(rows.weight[row])
+        for t in range(rows.indptr[row], rows.indptr[row + 1]):
+            place = np.searchsorted(order, rows.indices[t])
+            if place < order.size and order[place] == rows.indices[t]:
+                value = np.float64(rows.values[t])
+                weights[place] += weight
+                squares[place] += weight * value * value
+    for k in range(order.size):
+        linear[order[k], column] = unit_of(weights[k], squares[k])
+
+
+@jit
+def unit_of(weight, square):
+    """Return one over the root mean square of a column, within bounds."""
+    unit = np.sqrt(weight / square) if square > 0.0 else _LARGEST_UNIT
+    return min(max(unit, 1.0 / _LARGEST_UNIT), _LARGEST_UNIT)
+
+
+@jit_allocating
 def measure_units(rows, linear, column, features):
     """Set one over the root mean square of the non-zeros as the unit of some columns.
 
@@ -74,5 +119,4 @@ def measure_units(rows, linear, column, features):
     weigh_columns(rows, n, total)
     for i in range(features.size):
         j = features[i]
-        unit = np.sqrt(n[j] / total[j]) if total[j] > 0.0 else _LARGEST_UNIT
-        linear[j, column] = min(max(unit, 1.0 / _LARGEST_UNIT), _LARGEST_UNIT)
+        linear[j, column] = unit_of(n[j], total[j])

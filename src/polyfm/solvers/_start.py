@@ -15,11 +15,12 @@ from polyfm.updates import contract as updates
 
 
 @jit
-def start_features(rule, penalties, parameters, features, seed, scales):
+def start_features(rule, penalties, parameters, features, seed, scales, ahead):
     """Write the start of some rows of the table and of the linear term.
 
     ``scales`` holds the standard deviation of each basis for a feature whose typical value is 1.
-    Rows beyond the features are those of the dummy features: they start in the table alone.
+    Rows beyond the features are those of the dummy features: they start in the table alone, as if
+    there were ``ahead`` more features before them.
     """
     linear, table = parameters.linear, parameters.table
     n_planes = updates.n_planes(rule)
@@ -27,15 +28,17 @@ def start_features(rule, penalties, parameters, features, seed, scales):
     zero = linear.dtype.type(0.0)
     for i in range(features.size):
         j = features[i]
-        share, unit = linear.dtype.type(1.0), 1.0
-        if j < linear.shape[0]:
+        share, unit, key = linear.dtype.type(1.0), 1.0, j
+        if j >= linear.shape[0]:
+            key = j + ahead
+        else:
             share, own_unit = share_and_unit(rule, linear, j, OF_LINEAR)
             unit = np.float64(own_unit)
             place = j * linear.shape[1]
             updates.begin(rule, penalties.linear, linear, place, 1, 1, zero, unit, share)
             share, _ = share_and_unit(rule, linear, j, OF_FACTORS)
         for s in range(rank):
-            weight = table.dtype.type(symmetric(seed, j, s) * scales[s] * unit)
+            weight = table.dtype.type(symmetric(seed, key, s) * scales[s] * unit)
             place = j * n_planes * rank + s
             updates.begin(rule, penalties.factors, table, place, rank, 1, weight, unit, share)
 

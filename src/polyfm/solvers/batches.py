@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from polyfm.models.factorized import aligned_zeros
 from polyfm.solvers._accumulate import Accumulate
 from polyfm.solvers._batch_epoch import Bench, learn_batches
 from polyfm.solvers._threads import Crew
+from polyfm.solvers.learner import Settings
 from polyfm.solvers.stochastic import StochasticLearner, Work
 from polyfm.updates import contract as updates
 
@@ -32,6 +33,17 @@ class BatchLearner(StochasticLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._numbers = np.full(self.model.n_features, -1, dtype=np.int32)
+
+    def renewed(self, settings: Settings) -> Self:
+        """Return a learner of the same model that goes on with other settings but its own seed."""
+        learner = super().renewed(settings)
+        if learner.model is self.model:
+            learner._numbers = self._numbers
+        return learner
+
+    def _grow_marks(self, capacity: int) -> None:
+        super()._grow_marks(capacity)
+        self._numbers = np.full(capacity, -1, dtype=np.int32)
 
     def _learn_slice(self, crew: Crew, work: list[Work], rows: Rows, order: NDArray[Any]) -> float:
         s, model = self.settings, self.model

@@ -67,4 +67,6 @@ class PlainLearner(Learner):
 
     def _start(self, features: NDArray[np.int64]) -> None:
         s = self.settings
-        start_features(_PLAIN, s.penalties, self.model.parameters, features, s.seed, s.start_scales)
+        start_features(
+            _PLAIN, s.penalties, self.model.parameters, features, s.seed, s.start_scales, 0
+        )

@@ -13,10 +13,13 @@ from numpy.typing import DTypeLike, NDArray
 from polyfm.data.rows import Rows, read_only
 from polyfm.exceptions import DivergenceError
 from polyfm.models._pqr_score import PAGE, Room
-from polyfm.models.pqr import PQR
+from polyfm.models.factorized import aligned_zeros
+from polyfm.models.pqr import PQR, Sizes
 from polyfm.solvers import _projective_epoch as epoch
 from polyfm.solvers._columns import distinct
+from polyfm.solvers._growth import capacity_for
 from polyfm.solvers._random import random_order
+from polyfm.solvers._start import start_block
 from polyfm.solvers.learner import Learner, Report, Settings
 from polyfm.updates import contract as updates
 
@@ -47,6 +50,7 @@ class PQRLearner(Learner):
     """Rows whose losses are forgotten once they are learnt: those of beginners."""
     _slice: int = field(init=False, repr=False, default=_FIRST_SLICE)
     _mark: NDArray[np.uint8] = field(init=False, repr=False)
+    _spare: list[NDArray[Any]] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self._mark = np.zeros(self.model.n_features, dtype=np.uint8)
@@ -66,7 +70,7 @@ class PQRLearner(Learner):
     ) -> Self:
         """Allocate a model without frequent features, which is linear."""
         nothing = np.empty(0, dtype=np.int64)
-        return cls.of_orders([nothing], settings, n_features=n_features, dtype=dtype)
+        return cls.of_orders([nothing], settings, n_features=n_features, dtype=dtype, start=start)
 
     @classmethod
     def of_orders(
@@ -77,6 +81,8 @@ class PQRLearner(Learner):
         n_features: int,
         dtype: DTypeLike,
         judged_from: int = 0,
+        sizes: Sizes | None = None,
+        start: float | None = None,
     ) -> Self:
         """Allocate a model of 0 for each set of frequent features.
 
@@ -92,9 +98,17 @@ class PQRLearner(Learner):
             Precision.
         judged_from : int
             After how many rows the comparison of several begins anew.
+        sizes : Sizes, optional
+            Of the columns' values, where these are not all 1.
+        start : float, optional
+            Where the bias starts.
         """
         n_planes = int(updates.n_planes(settings.rule))
-        models = [PQR.zeros(n_features, features, n_planes, dtype) for features in frequent]
+        models = [PQR.zeros(n_features, features, n_planes, dtype, sizes) for features in frequent]
+        if start:
+            for model in models:
+                block = model.bias[:, np.newaxis]
+                start_block(settings.rule, settings.penalties.bias, block, np.array([start]))
         if len(models) == 1:
             return cls(models[0], settings)
         losses = np.zeros(len(models))
@@ -107,12 +121,12 @@ class PQRLearner(Learner):
     def add_and_learn(self, rows: Rows) -> None:
         """Add some rows to the objective and visit each once."""
         self.n_rows += rows.n_rows
-        self.learn(rows)
+        self.learn(self.model.scaled(rows))
 
     def learn(
         self, rows: Rows, order: NDArray[Any] | None = None, report: Report | None = None
     ) -> float:
-        """Visit ``rows`` once, in the given or their own order.
+        """Visit ``rows`` once, in the given or their own order; they are in the columns' units.
 
         Returns
         -------
@@ -194,7 +208,10 @@ class PQRLearner(Learner):
     @staticmethod
     def train(training: Training) -> None:
         """Run epochs until the training ends; the best of the rivals goes on from the second."""
-        parts = list(zip(training.learners, training.rows, strict=True))
+        parts = [
+            (learner, learner.model.scaled(rows))
+            for learner, rows in zip(training.learners, training.rows, strict=True)
+        ]
         while True:
             losses = [
                 learner.epoch(rows, shuffle=training.shuffle, report=training.report(k))
@@ -229,6 +246,40 @@ class PQRLearner(Learner):
 
         return undo
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_spare": []}
+
+    def widen(self, n_features: int, most_features: int) -> Callable[[], None]:
+        """Make room for more features, of the infrequent ones; see the stochastic learner.
+
+        What is returned takes nothing back: the numbers of earlier features stay where they are.
+        """
+        blocks = [self._longer(model, n_features, most_features) for model in self._models]
+        models = [
+            model.widened(n_features, block)
+            for model, block in zip(self._models, blocks, strict=True)
+        ]
+        self.rivals = models if self.rivals else []
+        self.model = models[self._best]
+        self._spare = blocks
+        return lambda: None
+
+    def _longer(self, model: PQR, n_features: int, most_features: int) -> NDArray[Any]:
+        """Return a block of linear weights whose front is the model's."""
+        own = model.linear
+        for block in self._spare:
+            if block.ctypes.data == own.ctypes.data and len(block) >= n_features:
+                return block
+        capacity = capacity_for(n_features, model.n_features, most_features)
+        block = aligned_zeros((capacity, *own.shape[1:]), own.dtype)
+        block[: len(own)] = own
+        self._mark = np.zeros(capacity, dtype=np.uint8)
+        return block
+
+    @property
+    def _models(self) -> list[PQR]:
+        return self.rivals or [self.model]
+
     def copy(self) -> Self:
         """Return a learner that may change without changing this one."""
         if not self.rivals:
@@ -240,8 +291,10 @@ class PQRLearner(Learner):
         """Return a learner of the same model that goes on with other settings but its own seed."""
         learner = replace(self, settings=replace(settings, seed=self.settings.seed))
         learner._slice = self._slice
-        # A memory-mapped model can be read only.
-        return learner if self.model.linear.flags.writeable else learner.copy()
+        if not self.model.linear.flags.writeable:  # as that of a memory-mapped model
+            return learner.copy()
+        learner._mark, learner._spare = self._mark, self._spare
+        return learner
 
     def best_weights(self) -> Any:
         """Return room for a copy of the model, which can be written back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,8 +15,16 @@ from polyfm.exceptions import DivergenceError
 from polyfm.models._score import Parameters
 from polyfm.models.factorized import aligned_zeros
 from polyfm.models.layout import Layout
-from polyfm.solvers._columns import count_visits, distinct, measure_units, renew_visits
+from polyfm.solvers._columns import (
+    are_finite,
+    count_visits,
+    distinct,
+    measure_few_units,
+    measure_units,
+    renew_visits,
+)
 from polyfm.solvers._epoch import learn_rows
+from polyfm.solvers._growth import capacity_for, has_room, more_room, widened
 from polyfm.solvers._random import random_order
 from polyfm.solvers._shared_epoch import learn_shared_rows
 from polyfm.solvers._start import start_features
@@ -63,6 +71,7 @@ class StochasticLearner(Learner):
     _slice: int = field(init=False, repr=False, default=_FIRST_SLICE)
     _roomy: dict[str, NDArray[Any]] | None = field(init=False, repr=False, default=None)
     _hot: HotRows | None = field(init=False, repr=False, default=None)
+    _spare: dict[str, NDArray[Any]] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         self._mark = np.zeros(self.model.n_features, dtype=np.uint8)
@@ -77,8 +86,13 @@ class StochasticLearner(Learner):
         start: float | None,
         units: bool,
         dtype: DTypeLike,
+        most_features: int = 0,
     ) -> StochasticLearner:
-        """Allocate a model and start everything but the rows of its features."""
+        """Allocate a model and start everything but the rows of its features.
+
+        ``most_features`` is how many features there may come to be by :meth:`widen`, 0 for no more:
+        dummy features start as they would behind so many.
+        """
         rule = settings.rule
         n_planes = updates.n_planes(rule)
         shapes = {
@@ -92,7 +106,8 @@ class StochasticLearner(Learner):
         blocks = {name: block[: shapes[name][0]] for name, block in roomy.items()}
         learner = cls(new_model(layout, settings, rule, blocks, n_features), settings)
         learner._roomy = roomy
-        learner._start(np.arange(n_features, n_features + layout.n_dummies))
+        dummies = np.arange(n_features, n_features + layout.n_dummies)
+        learner._start(dummies, max(most_features - n_features, 0))
         if start is not None:
             start_bias(learner.model, rule, settings.penalties.bias, start)
         return learner
@@ -112,13 +127,47 @@ class StochasticLearner(Learner):
 
     def __getstate__(self) -> dict[str, Any]:
         # The threads' rows belong to a run, not to the model.
-        return {**self.__dict__, "_hot": None, "_roomy": None}
+        return {**self.__dict__, "_hot": None, "_roomy": None, "_spare": None}
+
+    def renewed(self, settings: Settings) -> Self:
+        """Return a learner of the same model that goes on with other settings but its own seed."""
+        learner = super().renewed(settings)
+        if learner.model is self.model:
+            learner._mark, learner._spare = self._mark, self._spare
+        return learner
+
+    def widen(self, n_features: int, most_features: int) -> Callable[[], None]:
+        """Make room for more features; return a function that takes it back.
+
+        A model that shares its numbers with this one is then as it was, too. Room doubles, so that
+        features one by one take time in proportion to their number; but there is never room for
+        more than ``most_features``.
+        """
+        model, table = self.model, self.model.parameters.table
+        dummies = table[model.n_features :].copy()
+        if not has_room(model, self._spare, n_features):
+            capacity = capacity_for(n_features, model.n_features, most_features)
+            self._spare = more_room(model, capacity)
+            self._grow_marks(capacity)
+        assert self._spare is not None
+        self.model = widened(model, self._spare, n_features)
+
+        def undo() -> None:
+            table[model.n_features :] = dummies
+
+        return undo
+
+    def _grow_marks(self, capacity: int) -> None:
+        """Lengthen what is kept for each feature besides its parameters."""
+        self._mark = np.zeros(capacity, dtype=np.uint8)
 
     def add_and_learn(self, rows: Rows) -> None:
         """Add some rows to the objective and visit each once."""
         self.add_rows(rows)
         self.learn(rows)
-        self.check_finite(distinct(rows, self._mark))
+        features = distinct(rows, self._mark)
+        if not are_finite(self.model.parameters, features):
+            self.check_finite(features)  # which finds words for it
 
     def checkpoint(self, rows: Rows) -> Callable[[], None]:
         """Return a function that undoes what learning ``rows`` will do to the parameters.
@@ -213,8 +262,10 @@ class StochasticLearner(Learner):
             done += len(part)
             if report is not None:
                 report(done, len(order))
+            if self.n_visits == len(part):
+                continue  # the first slice may have waited for the compiler
             elapsed = max(time.perf_counter() - started, 1e-6)
-            size = int(np.clip(len(part) * _SECONDS_PER_SLICE / elapsed, 64, 4 * size))
+            size = max(min(int(len(part) * _SECONDS_PER_SLICE / elapsed), 4 * size), 64)
         self._slice = size
         return loss_sum / max(len(order), 1)
 
@@ -236,7 +287,7 @@ class StochasticLearner(Learner):
         model, hot = self.model, self._hot
         if hot is not None and hot.n_threads != len(work):
             hot = None
-        parts = np.array_split(order, len(work))
+        parts = np.array_split(order, len(work)) if len(work) > 1 else [order]
         starts = self.n_visits + np.cumsum([0, *map(len, parts[:-1])])
         shared = model.parameters if hot is None else hot.blocks
         owned = own_small_blocks(shared, len(work))
@@ -292,8 +343,8 @@ class StochasticLearner(Learner):
             new = features[visits[features] == 0]
             count_visits(rows, visits)
         if new.size and linear.shape[1] > n_planes + 1:
-            # Takes time and room for all columns, which a stream that meets none should not pay.
-            measure_units(rows, linear, n_planes + 1, new)
+            measure = measure_units if forget else measure_few_units
+            measure(rows, linear, n_planes + 1, new)
         self._start(new)
 
     def _make_room_for_strengths(self) -> None:
@@ -328,11 +379,13 @@ class StochasticLearner(Learner):
             counts[0] += more
         return counts[0]
 
-    def _start(self, features: NDArray[np.int64]) -> None:
+    def _start(self, features: NDArray[np.int64], ahead: int = 0) -> None:
         """Start some features, each of them as if it were the only one."""
+        if features.size == 0:
+            return
         s, n_threads = self.settings, self._n_threads(len(features) // _WORTH_A_THREAD)
         calls = [
-            (s.rule, s.penalties, self.model.parameters, part, s.seed, s.start_scales)
+            (s.rule, s.penalties, self.model.parameters, part, s.seed, s.start_scales, ahead)
             for part in np.array_split(features, n_threads)
         ]
         with Crew(n_threads) as crew:
