@@ -22,12 +22,14 @@ from polyfm._jit.lanes import (
     where_positive,
 )
 from polyfm._jit.memory import prefetch
+from polyfm._jit.subnormals import flush_subnormals, restore_mode
 
 __all__ = [
     "LANES",
     "absolute",
     "broadcast",
     "compile_count",
+    "flush_subnormals",
     "generic",
     "horizontal_sum",
     "jit",
@@ -38,6 +40,7 @@ __all__ = [
     "minimum",
     "power",
     "prefetch",
+    "restore_mode",
     "square_root",
     "store",
     "where_positive",

@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm._jit import LANES, horizontal_sum, jit, load, prefetch, store
+from polyfm._jit import (
+    LANES,
+    flush_subnormals,
+    horizontal_sum,
+    jit,
+    load,
+    prefetch,
+    restore_mode,
+    store,
+)
 from polyfm.kernels import contract
 from polyfm.kernels.rows import fold, places
 
@@ -102,6 +111,7 @@ def prefetch_parameters(parameters, indices, first, last):
 @jit
 def score_rows(kernel, parameters, plan, rows, numbers, cells, out):
     """Write f(x) of the rows with the given numbers into ``out``."""
+    mode = flush_subnormals()
     load_degree_weights(parameters, plan.chunks, cells)
     indptr = rows.indptr
     for i in range(numbers.size):
@@ -112,3 +122,4 @@ def score_rows(kernel, parameters, plan, rows, numbers, cells, out):
         out[i] = score_row(
             kernel, parameters, plan, rows.indices[first:last], rows.values[first:last], cells
         )
+    restore_mode(mode)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyfm._jit import horizontal_sum, jit, load, prefetch
+from polyfm._jit import flush_subnormals, horizontal_sum, jit, load, prefetch, restore_mode
 from polyfm.kernels import contract as kernels
 from polyfm.kernels.rows import places
 from polyfm.losses import contract as losses
@@ -56,6 +56,18 @@ def learn_rows(
     parameter pays at a visit which every row visits. A feature's parameters pay the same in all,
     in as many shares as there are rows with the feature.
     """
+    mode = flush_subnormals()
+    result = _learn_rows(
+        kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells
+    )
+    restore_mode(mode)
+    return result
+
+
+@jit
+def _learn_rows(
+    kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells
+):
     load_degree_weights(parameters, plan.chunks, cells)
     loss_sum = 0.0
     ahead = rows_ahead(rows)

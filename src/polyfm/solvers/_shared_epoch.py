@@ -7,7 +7,7 @@ hot features, behind those of the model; between slices the copies are merged.
 
 from __future__ import annotations
 
-from polyfm._jit import jit
+from polyfm._jit import flush_subnormals, jit, restore_mode
 from polyfm.models._score import load_degree_weights, prefetch_parameters
 from polyfm.solvers._epoch import learn_row, prefetch_rows
 
@@ -22,6 +22,20 @@ def learn_shared_rows(
     ``hot`` maps a feature to its number among the hot ones, or -1; ``first_own`` is the thread's
     first row for them. ``own_indices``, of shape (2, longest row), is room for two rows' indices.
     """
+    mode = flush_subnormals()
+    result = _learn_shared_rows(
+        kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells,
+        hot, first_own, own_indices,
+    )  # fmt: skip
+    restore_mode(mode)
+    return result
+
+
+@jit
+def _learn_shared_rows(
+    kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells,
+    hot, first_own, own_indices,
+):  # fmt: skip
     load_degree_weights(parameters, plan.chunks, cells)
     loss_sum = 0.0
     if order.size:

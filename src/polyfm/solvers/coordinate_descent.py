@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from polyfm.models.factorized import aligned_zeros
 from polyfm.models.layout import Layout
@@ -18,9 +16,6 @@ from polyfm.solvers.plain import PlainLearner
 
 if TYPE_CHECKING:
     from polyfm.solvers.training import Training
-
-_COLLAPSED = 1e-6
-"""Factors this small make interactions that no prediction shows."""
 
 
 @dataclass
@@ -88,17 +83,6 @@ class CoordinateLearner(PlainLearner):
         )
         model = replace(self.model, columns=layout.columns, parameters=parameters)
         return replace(self, model=model, settings=replace(self.settings, start_scales=scales))
-
-    def tell_collapse(self) -> None:
-        """Warn if the penalty has taken all factors to zero, where the objective is flat."""
-        table = self.model.parameters.table
-        if table.size and np.abs(table).max() < _COLLAPSED:
-            warnings.warn(
-                "All factors have shrunk to zero, so the model has no interactions: lower beta, or "
-                "raise init_scale if they did so from the start.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
 
     def advice(self) -> str:
         """Say in words what helps against divergence."""

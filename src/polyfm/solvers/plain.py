@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from polyfm.data.rows import Rows
 from polyfm.models.layout import Layout
@@ -17,6 +19,8 @@ from polyfm.updates import SGD
 
 _PLAIN = SGD()
 """A rule that keeps nothing but the weight: how parameters start."""
+_COLLAPSED = 1e-6
+"""Factors this small make interactions that no prediction shows."""
 _VISITS, _UNIT = 1, 2
 """Columns of the linear records behind the weight."""
 
@@ -70,3 +74,14 @@ class PlainLearner(Learner):
         start_features(
             _PLAIN, s.penalties, self.model.parameters, features, s.seed, s.start_scales, 0
         )
+
+    def tell_collapse(self) -> None:
+        """Warn if the penalty has taken all factors to zero, where the objective is flat."""
+        table = self.model.parameters.table
+        if table.size and np.abs(table).max() < _COLLAPSED:
+            warnings.warn(
+                "All factors have shrunk to zero, so the model has no interactions: lower beta, or "
+                "raise init_scale if they did so from the start.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )

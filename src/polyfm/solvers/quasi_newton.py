@@ -69,6 +69,7 @@ class QuasiNewtonLearner(PlainLearner):
         # than they work where other processes want the cores, too.
         with accumulator, threadpool_limits(1, user_api="blas"):
             _Descent(training, accumulator).run()
+        learner.tell_collapse()
 
     def advice(self) -> str:
         """Say in words what helps against divergence."""
