@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from polyfm.data.rows import as_rows
+from polyfm.data._examine import is_binary
+from polyfm.data.rows import as_rows, read_only
 from polyfm.estimators import _parts
 from polyfm.estimators._exports import Exported
 from polyfm.estimators._numbers import check_number
@@ -21,9 +22,9 @@ from polyfm.estimators._validation import Labelled
 from polyfm.estimators._waiting import WaitingRows
 from polyfm.kernels import ANOVA
 from polyfm.models.layout import lay_out
-from polyfm.models.pqr import MOST_FREQUENT
+from polyfm.models.pqr import MOST_FREQUENT, Sizes
 from polyfm.penalties import L2, Box, ElasticNet
-from polyfm.solvers._columns import count_visits
+from polyfm.solvers._columns import count_visits, weigh_columns
 from polyfm.solvers._epoch import Penalties, Switches
 from polyfm.solvers.learner import Settings
 from polyfm.solvers.projective import PQRLearner, choose_together
@@ -84,18 +85,28 @@ class ProjectiveQuadratic(Streamed):
         self._waiting = None
         if streaming and self.frequent is None and self.order != 0:
             self._waiting = WaitingRows()
-            self._make_learners(loss, rows, [np.empty(0, dtype=np.int64)], judged_from=0)
+            self._make_learners(loss, rows, [np.empty(0, dtype=np.int64)], 0, measured=False)
         else:
             judged_from = (self._decided_at if streaming else rows.n_rows) // 2
-            self._make_learners(loss, rows, self._candidates(rows), judged_from)
+            self._make_learners(
+                loss, rows, self._candidates(rows), judged_from, measured=not streaming
+            )
 
     def _measured(self, loss: Any, rows: Labelled) -> TargetScale:
         intercept = bool(self.fit_intercept)
         return TargetScale.of(loss, rows.targets[:, 0], rows.weight, intercept)
 
     def _make_learners(
-        self, loss: Any, rows: Labelled, frequent: list[NDArray[np.int64]], judged_from: int
+        self,
+        loss: Any,
+        rows: Labelled,
+        frequent: list[NDArray[np.int64]],
+        judged_from: int,
+        *,
+        measured: bool,
     ) -> None:
+        """Make learners; ``measured`` says whether biases start and columns scale by the rows."""
+        sizes = _sizes(rows) if measured else None
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         settings = self._settings(loss, rows.n_rows, seed)
         self._learners = [
@@ -105,6 +116,8 @@ class ProjectiveQuadratic(Streamed):
                 n_features=rows.matrix.shape[1],
                 dtype=rows.matrix.dtype,
                 judged_from=judged_from,
+                sizes=sizes,
+                start=self._start(loss, rows.targets[:, k], rows.weight, measured),
             )
             for k in range(rows.targets.shape[1])
         ]
@@ -212,11 +225,12 @@ class ProjectiveQuadratic(Streamed):
 
     def _end_warmup(self) -> None:
         """Choose the frequent features and learn the waiting rows anew, now with their crosses."""
-        assert self._waiting is not None
-        rows = self._waiting.labelled(int(self.n_features_in_))
-        loss = self._loss
+        waiting, loss = self._waiting or WaitingRows(), self._loss
+        rows = waiting.labelled(int(self.n_features_in_))
         self._scale = self._measured(loss, rows)
-        self._make_learners(loss, rows, self._candidates(rows), self._decided_at // 2)
+        self._make_learners(
+            loss, rows, self._candidates(rows), self._decided_at // 2, measured=True
+        )
         self._waiting = None
         super()._learn_streamed(rows)
 
@@ -250,20 +264,19 @@ class ProjectiveQuadratic(Streamed):
         intercept = self._scale.from_scaled(bias)
         return float(intercept[0]) if len(intercept) == 1 else intercept
 
-    def _weights_of(self, block: str) -> NDArray[Any]:
-        models = [learner.model for learner in self._warmed_up()]
-        weights = np.stack([getattr(model, block)[:, 0] for model in models]) * self._scale.scale
+    def _stacked(self, blocks: list[NDArray[Any]]) -> NDArray[Any]:
+        weights = np.stack(blocks) * self._scale.scale
         return np.asarray(weights[0] if len(weights) == 1 else weights)
 
     @property
     def coef_(self) -> NDArray[Any]:
         """Linear weights w, (n_features,) or (n_classes, n_features)."""
-        return self._weights_of("linear")
+        return self._stacked([learner.model.linear_weights() for learner in self._warmed_up()])
 
     @property
     def shared_weights_(self) -> NDArray[Any]:
         """Weights q of the frequent features' crosses with all others, in the order of these."""
-        return self._weights_of("shared")
+        return self._stacked([learner.model.shared_weights() for learner in self._warmed_up()])
 
     @property
     def frequent_features_(self) -> NDArray[np.int64]:
@@ -285,3 +298,13 @@ class ProjectiveQuadratic(Streamed):
             shape = (learner.model.n_features,) * 2
             matrices.append(sp.coo_array((weights * self._scale.scale, (i, j)), shape=shape))
         return matrices[0] if len(matrices) == 1 else matrices
+
+
+def _sizes(rows: Labelled) -> Sizes | None:
+    """Measure the values of each column; None where all are 1."""
+    if is_binary(read_only(rows.matrix.data)):
+        return None
+    d = rows.matrix.shape[1]
+    sizes = Sizes(np.zeros(d), np.zeros(d))
+    weigh_columns(as_rows(rows.matrix, None, rows.all_weights, rows.numbers), *sizes)
+    return sizes

@@ -31,7 +31,8 @@ class PQRParameters(NamedTuple):
     bias: NDArray[Any]
     """(planes,)."""
     linear: NDArray[Any]
-    """(d, record): the last number is the rank among the frequent features, or -1."""
+    """(d, record): the last number is the rank among the frequent features. For all others it is
+    below 0: minus what the value is multiplied by before it is added to the others'."""
     shared: NDArray[Any]
     """(k, record): of the crosses of each frequent feature with all infrequent ones."""
     pages: NDArray[Any]
@@ -56,7 +57,7 @@ class Room(NamedTuple):
     n_tops: NDArray[np.int64]
     """(2,): how many of the row's features are frequent."""
     low: NDArray[Any]
-    """(2,): sum of the values of the others."""
+    """(2,): sum of the values of the others, in one unit."""
     pairs: NDArray[np.int64]
     """(2, 2): where places of pairs begin and end, fillers at the end included."""
     places: NDArray[np.int32]
@@ -118,14 +119,15 @@ def find_tops(linear, indices, values, room, side):
     low = linear.dtype.type(0.0)
     m = 0
     for t in range(indices.size):
-        rank = np.int64(linear[indices[t], of_rank])
-        if rank >= 0:
+        mark = linear[indices[t], of_rank]
+        if mark >= 0.0:
+            rank = np.int64(mark)
             room.ranks[side, m] = rank
             room.starts[side, m] = (rank * (rank - 1)) >> 1
             room.tops[side, m] = values[t]
             m += 1
         else:
-            low += values[t]
+            low -= values[t] * mark
     room.n_tops[side] = m
     room.low[side] = low
 

@@ -123,9 +123,11 @@ def _check_pqr(model: PQR, learner: PQRLearner, n_features: int) -> None:
     dtypes = {block.dtype for block in (model.bias, model.linear, model.shared, model.pages)}
     if dtypes not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
         raise ModelFileError("the parameters are not of one floating-point type.")
+    if model.units.size:
+        _check_shape("units", model.units, (n_features,))
     ranks = np.full(n_features, -1.0)
     ranks[model.frequent] = np.arange(k)
-    if not np.array_equal(model.linear[:, -1], ranks):
+    if not np.array_equal(np.maximum(model.linear[:, -1], -1.0 * (ranks < 0)), ranks):
         raise ModelFileError("the frequent features do not fit the linear weights.")
     blocks = model.blocks[1:n_pages]
     if not 1 <= n_pages <= capacity or np.any((blocks < 0) | (blocks > largest_block(k))):

@@ -27,6 +27,20 @@ def expanded(X, frequent):
     return out
 
 
+def units_of(X, frequent, weight):
+    """Return the unit of each coordinate: one over root mean squares, and their products."""
+    d, k = X.shape[1], len(frequent)
+    there = (X != 0) * weight[:, None]
+    squares = X**2 * weight[:, None]
+    unit = np.sqrt(there.sum(axis=0) / squares.sum(axis=0))
+    rare = np.setdiff1d(np.arange(d), frequent)
+    low = np.sqrt(there[:, rare].sum() / squares[:, rare].sum())
+    units = np.concatenate([unit, np.ones(k * (k - 1) // 2), unit[frequent] * low, [1.0]])
+    for a, b in itertools.combinations(range(k), 2):
+        units[expansion_index(k, d, a, b)] = unit[frequent[a]] * unit[frequent[b]]
+    return units
+
+
 class Twin:
     """A linear model on expanded rows, by FTRL-Proximal or online gradient descent.
 
@@ -41,6 +55,9 @@ class Twin:
         size = len(self.l1)
         self.w, self.z, self.n, self.visits = (np.zeros(size) for _ in range(4))
         self.t = 0
+
+    def start_bias(self, bias):
+        self.w[-1], self.z[-1] = bias, -bias * self.damping / self.rate
 
     def learn(self, rows, target, weight=None):
         weight = np.ones(len(rows)) if weight is None else weight
@@ -76,16 +93,16 @@ def strengths_of(d, k, alpha, beta, ratio):
 
 
 def coordinates(model):
-    """Return what a fitted estimator has learnt in the order of the twin, in the learner's unit."""
+    """Return what a fitted estimator has learnt in the order of the twin, for scaled targets."""
     learner = model._learners[0]
     frequent, d = model.frequent_features_, model.n_features_in_
     k = len(frequent)
     out = np.zeros(d + k * (k - 1) // 2 + k + 1)
-    out[:d] = learner.model.linear[:, 0]
+    out[:d] = learner.model.linear_weights()
     place = {feature: a for a, feature in enumerate(frequent)}
     for i, j, weight in zip(*learner.model.pair_weights(), strict=True):
         a, b = sorted((place[i], place[j]))
         out[expansion_index(k, d, a, b)] = weight
-    out[d + k * (k - 1) // 2 : -1] = learner.model.shared[:, 0]
+    out[d + k * (k - 1) // 2 : -1] = learner.model.shared_weights()
     out[-1] = learner.model.bias[0]
     return out

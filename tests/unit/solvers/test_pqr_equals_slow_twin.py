@@ -5,11 +5,13 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pqr_twin import Twin, coordinates, expanded, expansion_index, strengths_of, units_of
 
 from polyfm import PQRClassifier, PQRRegressor
+from polyfm.estimators._pqr import _sizes
 from polyfm.losses import Huber, Logistic, Poisson, Quantile, Squared, SquaredHinge
+from polyfm.losses import contract as losses
 from polyfm.models.pqr import ranks_of
-from pqr_twin import Twin, coordinates, expanded, expansion_index, strengths_of
 
 D = 9
 FREQUENT = np.array([7, 2, 4, 0, 5])
@@ -36,11 +38,11 @@ def _twin_of(model, loss, d=D):
     return Twin(loss, strengths, model.solver, model.learning_rate, model.damping, model.power_t)
 
 
-def _assert_same(model, twin, X):
-    got = coordinates(model)
-    np.testing.assert_allclose(got, twin.w, rtol=0, atol=1e-10)
-    np.testing.assert_array_equal(got == 0, twin.w == 0)
-    scores = model._scale.from_scaled(expanded(X, FREQUENT) @ twin.w)
+def _assert_same(model, twin, X, units=1.0):
+    got, expected = coordinates(model), twin.w * units
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(got == 0, expected == 0)
+    scores = model._scale.from_scaled(expanded(X, FREQUENT) @ expected)
     np.testing.assert_allclose(model._raw_scores(X)[:, 0], scores, rtol=0, atol=1e-10)
 
 
@@ -54,9 +56,10 @@ def test_regression(X, random, solver, penalty):
     )
     model.fit(X, y, sample_weight=weight)
     twin = _twin_of(model, Squared())
-    rows, target = expanded(X, FREQUENT), (y - model._scale.offset) / model._scale.scale
+    units = units_of(X, FREQUENT, weight)
+    rows, target = expanded(X, FREQUENT) * units, (y - model._scale.offset) / model._scale.scale
     twin.learn(rows, target, weight).learn(rows, target, weight)
-    _assert_same(model, twin, X)
+    _assert_same(model, twin, X, units)
     if penalty == "l1" and solver == "ftrl":
         assert 0 < np.count_nonzero(twin.w) < len(twin.w)
 
@@ -69,8 +72,11 @@ def test_classification(X, random, solver, penalty):
         frequent=FREQUENT, solver=solver, max_iter=1, damping=0.5, **PENALTIES[penalty]
     )
     model.fit(sp.csc_array(X), y)
-    twin = _twin_of(model, Logistic()).learn(expanded(X, FREQUENT), np.where(y, 1.0, -1.0))
-    _assert_same(model, twin, X)
+    units = units_of(X, FREQUENT, np.ones(len(X)))
+    twin, target = _twin_of(model, Logistic()), np.where(y, 1.0, -1.0)
+    twin.start_bias(losses.best_constant(Logistic(), target, np.ones(len(y))))
+    twin.learn(expanded(X, FREQUENT) * units, target)
+    _assert_same(model, twin, X, units)
 
 
 @pytest.mark.parametrize("loss", [Huber(0.5), Quantile(0.8), Poisson(), SquaredHinge()], ids=str)
@@ -141,7 +147,11 @@ def test_growing_pages_changes_no_bit(random, dtype):
     roomy.fit(X, y)
     fresh = roomy._learners[0]
     empty = type(fresh).of_orders(
-        [model.frequent_features_], fresh.settings, n_features=300, dtype=dtype
+        [model.frequent_features_],
+        fresh.settings,
+        n_features=300,
+        dtype=dtype,
+        sizes=_sizes(roomy._check_labelled(X, y, None, reset=False)),
     )
     for _ in range(8):
         empty._replace(0, empty.model.with_more_room())
