@@ -20,13 +20,14 @@ from threadpoolctl import threadpool_limits
 
 import descent
 import online
+import pqr
 import process
 import report
 from libraries import Run, Trainer, load_libraries
 from problems import PROBLEMS, QUICK_PROBLEMS, Problem
 
 RANK = 8
-SUITES = {"descent": descent, "online": online}
+SUITES = {"descent": descent, "online": online, "pqr": pqr}
 
 
 def main() -> int:

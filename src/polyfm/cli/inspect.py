@@ -9,6 +9,7 @@ import numpy as np
 
 from polyfm.cli._files import add_format
 from polyfm.cli._models import is_classifier, prepare
+from polyfm.estimators._pqr import ProjectiveQuadratic
 from polyfm.inspection import strongest_interactions
 from polyfm.persistence import SavedModel, load_pipeline
 
@@ -44,6 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Inspect."""
     saved = load_pipeline(args.model)
+    if isinstance(saved.model, ProjectiveQuadratic):
+        _inspect_crosses(saved, args)
+        return
     for name, value in _summary(saved).items():
         print(f"{name:<12} {value}")
     X = None
@@ -61,6 +65,28 @@ def run(args: argparse.Namespace) -> None:
     degrees = range(1, min(highest, _MOST_DEGREES) + 1)
     for degree in degrees if args.degree is None else [args.degree]:
         _print_strongest(saved, X, degree, output, args)
+
+
+def _inspect_crosses(saved: SavedModel, args: argparse.Namespace) -> None:
+    """Sum up a projective quadratic regression, whose crosses have weights of their own."""
+    model, output = saved.model, _output(saved.model, args.label)
+    if args.degree not in (None, 2) or args.data is not None:
+        raise ValueError(
+            "this model has weights of single pairs of features: inspect it without --data, and "
+            "without a --degree other than 2."
+        )
+    print(f"{'model':<12} {type(model).__name__}, order {model.order_:,}")
+    print(f"{'features':<12} {model.n_features_in_:,}")
+    print(f"{'non-zeros':<12} {model.count_nonzero():,}")
+    print(f"{'rows visited':<12} {model.t_:,}")
+    pairs = model.pair_weights_
+    pairs = pairs[output] if isinstance(pairs, list) else pairs
+    names = None if saved.encoder is None else saved.encoder.get_feature_names_out()
+    print(f"\nstrongest interactions of 2 features{_meaning(model, output)}")
+    for place in np.argsort(-np.abs(pairs.data), kind="stable")[: args.top]:
+        columns = (int(pairs.row[place]), int(pairs.col[place]))
+        told = [str(j) if names is None else str(names[j]) for j in columns]
+        print(f"{pairs.data[place]:>12.6g}  {' x '.join(told)}")
 
 
 def _summary(saved: SavedModel) -> dict[str, str]:

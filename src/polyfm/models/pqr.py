@@ -202,7 +202,7 @@ class PQR:
 
     def copy(self) -> Self:
         """Return a model that may change without changing this one."""
-        blocks = {}
+        blocks: dict[str, Any] = {}
         for name in ("bias", "linear", "shared", "pages", "blocks", "used"):
             block = getattr(self, name)
             blocks[name] = aligned_zeros(block.shape, block.dtype)
