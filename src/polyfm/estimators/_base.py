@@ -44,6 +44,8 @@ class BaseFM(BaseEstimator):
     _loss: Any
     max_features: int | None = None
     """Without a parameter of this name, a model has the columns of its first rows."""
+    _shares_weights = False
+    """Whether features that were never learnt have a part in predictions, by weights they share."""
 
     def fit(
         self,

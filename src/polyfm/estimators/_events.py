@@ -140,7 +140,8 @@ class NumberEvents(Events):
         NotFittedError
             Before anything has been learnt.
         """
-        return float(losses.inverse_link(self._loss, self._raw_score_of(x)[0]))
+        raw = self._raw_score_of(x)
+        return float(losses.inverse_link(self._loss, raw[0]))
 
     def _event_target(self, y: Any, weight: float) -> tuple[NDArray[Any], float]:
         me: Any = self

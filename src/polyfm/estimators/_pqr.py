@@ -47,6 +47,8 @@ class ProjectiveQuadratic(Streamed):
     damping: float
     n_jobs: Any = None
     _waiting: WaitingRows | None
+    # Any feature that is not frequent takes part in the crosses of those that are.
+    _shares_weights = True
 
     def _check_parameters(self) -> None:
         p: Any = self
