@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from polyfm.estimators import (
         ConvexFMClassifier,
         ConvexFMRegressor,
+        DiFactoClassifier,
+        DiFactoRegressor,
         FMClassifier,
         FMRegressor,
         FTRLClassifier,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "ConvexFMClassifier": "polyfm.estimators",
     "ConvexFMRegressor": "polyfm.estimators",
+    "DiFactoClassifier": "polyfm.estimators",
+    "DiFactoRegressor": "polyfm.estimators",
     "DivergenceError": "polyfm.exceptions",
     "FMClassifier": "polyfm.estimators",
     "FMRegressor": "polyfm.estimators",
@@ -53,6 +57,8 @@ _PACKAGES = (
 __all__ = [
     "ConvexFMClassifier",
     "ConvexFMRegressor",
+    "DiFactoClassifier",
+    "DiFactoRegressor",
     "DivergenceError",
     "FMClassifier",
     "FMRegressor",

@@ -32,6 +32,8 @@ from polyfm.data.frames import read_table as as_table
 from polyfm.estimators import (
     ConvexFMClassifier,
     ConvexFMRegressor,
+    DiFactoClassifier,
+    DiFactoRegressor,
     FMClassifier,
     FMRegressor,
     FTRLClassifier,
@@ -58,6 +60,7 @@ _FAMILIES: dict[str, dict[str, type]] = {
         "classification": HierarchicalFMClassifier,
     },
     "pqr": {"regression": PQRRegressor, "classification": PQRClassifier},
+    "difacto": {"regression": DiFactoRegressor, "classification": DiFactoClassifier},
 }
 # With a default seed the same command gives the same model.
 _DEFAULTS = {"random_state": 0}

@@ -17,18 +17,20 @@ from polyfm.estimators._target import TargetScale
 from polyfm.estimators._waiting import WaitingRows
 from polyfm.models._lifted_score import LiftedParameters
 from polyfm.models._score import Parameters
+from polyfm.models.difacto import DiFacto
 from polyfm.models.factorized import Factorized, aligned_zeros
 from polyfm.models.layout import Layout
 from polyfm.models.lifted import Lifted
 from polyfm.models.pqr import PQR
 from polyfm.persistence.container import TENSOR_TYPES, ModelFileError
-from polyfm.persistence.frozen import FrozenLearner, FrozenPQRLearner
+from polyfm.persistence.frozen import FrozenDiFactoLearner, FrozenLearner, FrozenPQRLearner
 from polyfm.solvers._epoch import Penalties, Switches
 from polyfm.solvers.batches import BatchLearner
 from polyfm.solvers.convex_learner import ConvexLearner
 from polyfm.solvers.coordinate_descent import CoordinateLearner
 from polyfm.solvers.learner import Settings
 from polyfm.solvers.lifted_descent import LiftedLearner
+from polyfm.solvers.memory_adaptive import DiFactoLearner, FactorSteps
 from polyfm.solvers.projective import PQRLearner
 from polyfm.solvers.quasi_newton import QuasiNewtonLearner
 from polyfm.solvers.stochastic import StochasticLearner
@@ -45,6 +47,7 @@ def _records() -> dict[str, type]:
     ]
     classes += [Lifted, LiftedParameters, LiftedLearner, ConvexLearner]
     classes += [PQR, PQRLearner, FrozenPQRLearner, WaitingRows]
+    classes += [DiFacto, DiFactoLearner, FactorSteps, FrozenDiFactoLearner]
     for package in _SPEC_PACKAGES:
         module = importlib.import_module(f"polyfm.{package}")
         classes += [getattr(module, name) for name in module.__all__]

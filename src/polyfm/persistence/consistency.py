@@ -11,14 +11,16 @@ from polyfm._jit.records import RECORD
 from polyfm.estimators._target import TargetScale
 from polyfm.kernels import contract as kernels
 from polyfm.models._pqr_score import PAGE
+from polyfm.models.difacto import NONE, DiFacto
 from polyfm.models.factorized import Factorized
 from polyfm.models.layout import Layout
 from polyfm.models.lifted import Lifted
 from polyfm.models.pqr import PQR, largest_block
 from polyfm.persistence.container import ModelFileError
-from polyfm.persistence.frozen import FrozenLearner, FrozenPQRLearner
+from polyfm.persistence.frozen import FrozenDiFactoLearner, FrozenLearner, FrozenPQRLearner
 from polyfm.solvers.convex_learner import ConvexLearner
 from polyfm.solvers.learner import Learner
+from polyfm.solvers.memory_adaptive import DiFactoLearner
 from polyfm.solvers.projective import PQRLearner
 
 
@@ -41,6 +43,8 @@ def _check_learner(learner: Any, layout: Layout, n_features: int) -> None:
     elif isinstance(learner, PQRLearner):
         for model in [learner.model, *learner.rivals]:
             _check_pqr(model, learner, n_features)
+    elif isinstance(learner, DiFactoLearner):
+        _check_difacto(learner.model, learner, layout.rank, n_features)
     else:
         _check_learning(learner, layout, n_features)
 
@@ -132,6 +136,33 @@ def _check_pqr(model: PQR, learner: PQRLearner, n_features: int) -> None:
     blocks = model.blocks[1:n_pages]
     if not 1 <= n_pages <= capacity or np.any((blocks < 0) | (blocks > largest_block(k))):
         raise ModelFileError("the pages do not fit the frequent features.")
+
+
+def _check_difacto(model: DiFacto, learner: DiFactoLearner, rank: int, n_features: int) -> None:
+    is_frozen = isinstance(learner, FrozenDiFactoLearner)
+    planes = 1 if is_frozen else learner.n_planes
+    n_groups = len(model.widths)
+    _check_shape("bias", model.bias, (planes,))
+    _check_shape("linear", model.linear, (n_features, planes))
+    _check_shape("counts", model.counts, (n_features,))
+    _check_shape("places", model.places, (n_features, n_groups))
+    _check_shape("pool", model.pool, (1 if is_frozen else 2, model.pool.shape[-1]))
+    _check_shape("used", model.used, (1,))
+    _check_shape("thresholds", model.thresholds, (n_groups,))
+    if model.units.size:
+        _check_shape("units", model.units, (n_features,))
+    dtypes = {block.dtype for block in (model.bias, model.linear, model.pool)}
+    if dtypes not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
+        raise ModelFileError("the parameters are not of one floating-point type.")
+    counters = (model.counts, model.places, model.used, model.widths, model.thresholds)
+    if {block.dtype for block in counters} != {np.dtype(np.int64)}:
+        raise ModelFileError("the counts and places are no whole numbers.")
+    if model.widths.min(initial=1) < 1 or model.rank != rank:
+        raise ModelFileError("the groups of factors do not fit the rank.")
+    used, there = int(model.used[0]), model.places != NONE
+    outside = (model.places < 0) | (model.places > used - model.widths)
+    if not 0 <= used <= model.pool.shape[1] or np.any(outside & there):
+        raise ModelFileError("the factors do not fit their places.")
 
 
 def _check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:

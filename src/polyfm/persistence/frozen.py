@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from polyfm.data.rows import Rows
 from polyfm.solvers.convex_learner import ConvexLearner
+from polyfm.solvers.memory_adaptive import DiFactoLearner
 from polyfm.solvers.projective import PQRLearner
 from polyfm.solvers.stochastic import StochasticLearner
 
@@ -55,11 +56,37 @@ class FrozenPQRLearner(PQRLearner):
         _refuse()
 
 
+class FrozenDiFactoLearner(DiFactoLearner):
+    """The same of a factorization machine with factors on demand."""
+
+    @classmethod
+    def of(cls, learner: DiFactoLearner) -> FrozenDiFactoLearner:
+        """Keep of a learner what predictions need."""
+        return cls(
+            learner.model.weights_only(),
+            learner.settings,
+            learner.n_visits,
+            learner.n_rows,
+            learner.n_epochs,
+            learner.steps,
+        )
+
+    def set_rows(self, rows: Rows) -> NoReturn:
+        """Refuse."""
+        _refuse()
+
+    def checkpoint(self, rows: Rows) -> NoReturn:
+        """Refuse."""
+        _refuse()
+
+
 def frozen(learner: Any) -> Any:
     """Return what predictions need of a learner of any kind."""
     if isinstance(learner, ConvexLearner):
         # It remembers nothing else.
         return learner
+    if isinstance(learner, DiFactoLearner):
+        return FrozenDiFactoLearner.of(learner)
     kind = FrozenPQRLearner if isinstance(learner, PQRLearner) else FrozenLearner
     return kind.of(learner)
 
