@@ -12,6 +12,7 @@ from typing import Any
 _HIDDEN = ("verbose", "warm_start", "fields")
 """``--quiet`` stands for the first; the second is about a second fit; the file tells the third."""
 _PER_FIELD = "array or dict"
+_SEVERAL = "tuple of"
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ def _add_flag(parser: Any, variants: Mapping[str, Parameter], defaults: Mapping[
         parser.add_argument(flag, action=argparse.BooleanOptionalAction, **common)
     elif _PER_FIELD in first.kind:
         parser.add_argument(flag, type=per_field, metavar="X|X,X,...|FIELD=X,...", **common)
+    elif first.kind.startswith(_SEVERAL):
+        parser.add_argument(flag, type=several, metavar="N,N,...", **common)
     else:
         choices = _choices(first.kind)
         parser.add_argument(flag, type=value_of, metavar=choices or _metavar(first), **common)
@@ -163,6 +166,11 @@ def per_field(text: str) -> Any:
     if not all(equals for _, equals, _ in pairs):
         raise argparse.ArgumentTypeError(f"must name a field for each value, got {text!r}")
     return {name: value_of(value) for name, _, value in pairs}
+
+
+def several(text: str) -> tuple[Any, ...]:
+    """Return the values of a list with commas."""
+    return tuple(value_of(part) for part in text.split(","))
 
 
 def given(args: argparse.Namespace, task: str, estimators: Mapping[str, type]) -> dict[str, Any]:

@@ -59,9 +59,10 @@ class DiFactoRegressor(MemoryAdaptive, FMRegressor):
     damping : float, default=1.0
         c > 0: the larger, the shorter the first steps.
     factor_learning_rate : float, default=0.1
-        :math:`\eta_v`, the same of factors.
+        About the longest step of a factor, :math:`\eta_v`, whose rate is
+        :math:`\eta_v / (c_v + \sqrt n)`.
     factor_damping : float, default=1.0
-        :math:`c_v > 0`.
+        :math:`c_v > 0`: the larger, the shorter the first steps of factors.
     init_scale : float, default=0.05
         Factors start uniformly distributed between minus and plus this number; they depend on the
         seed and the feature alone, not on when they are allocated.
@@ -264,9 +265,10 @@ class DiFactoClassifier(MemoryAdaptive, FMClassifier):
     damping : float, default=1.0
         c > 0: the larger, the shorter the first steps.
     factor_learning_rate : float, default=0.1
-        :math:`\eta_v`, the same of factors.
+        About the longest step of a factor, :math:`\eta_v`, whose rate is
+        :math:`\eta_v / (c_v + \sqrt n)`.
     factor_damping : float, default=1.0
-        :math:`c_v > 0`.
+        :math:`c_v > 0`: the larger, the shorter the first steps of factors.
     init_scale : float, default=0.05
         Factors start uniformly distributed between minus and plus this number; they depend on the
         seed and the feature alone, not on when they are allocated.
