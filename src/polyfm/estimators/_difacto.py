@@ -43,6 +43,8 @@ class MemoryAdaptive(Streamed):
     factor_learning_rate: float
     factor_damping: float
     n_jobs: Any
+    order = 2
+    kernel = "anova"
 
     def _check_parameters(self) -> None:
         p: Any = self
