@@ -50,8 +50,8 @@ _HOMES = {
     "save_model": "polyfm.persistence",
 }
 _PACKAGES = (
-    *("data", "datasets", "inspection", "kernels", "losses", "penalties", "persistence"),
-    "updates",
+    *("data", "datasets", "inspection", "kernels", "losses", "online", "penalties"),
+    *("persistence", "updates"),
 )
 
 __all__ = [

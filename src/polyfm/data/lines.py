@@ -9,13 +9,14 @@ from __future__ import annotations
 import gzip
 import re
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LIBFFM", "SVMLIGHT", "Format", "Rows", "TextFormatError", "parse"]
+__all__ = ["LIBFFM", "SVMLIGHT", "Format", "Rows", "TextFormatError", "parse", "parse_pieces"]
 
 _BOM = b"\xef\xbb\xbf"
 LARGEST = 2**63 - 1
@@ -124,11 +125,25 @@ class _Collector:
 
 def parse(path: Path, layout: Format, labelled: bool) -> Rows:
     """Read a plain or gzip-compressed file; ``labelled`` demands a label on every line."""
-    collector = _Collector(layout)
+    rows = next(parse_pieces(path, layout, labelled), None)
+    if rows is None:
+        empty = path.stat().st_size == 0
+        raise TextFormatError(str(path), None, "the file is empty" if empty else "no rows in it")
+    return rows
+
+
+def parse_pieces(
+    path: Path, layout: Format, labelled: bool, n_rows: int | None = None, skip: int = 0
+) -> Iterator[Rows]:
+    """Read a file piece by piece, of ``n_rows`` each, without the first ``skip`` rows."""
+    collector, to_skip = _Collector(layout), skip
     with _open(path) as stream:
         for number, line in enumerate(stream, 1):
             text = _without_comment(line, number)
             if not text.strip():
+                continue
+            if to_skip:
+                to_skip -= 1
                 continue
             match = layout.line.fullmatch(text)
             if match is None or (labelled and match[1] is None):
@@ -137,9 +152,14 @@ def parse(path: Path, layout: Format, labelled: bool) -> Rows:
                 collector.add(number, match)
             except (OverflowError, ValueError):
                 _explain(str(path), number, text, layout, labelled)
-    if not collector.lines:
-        empty = path.stat().st_size == 0
-        raise TextFormatError(str(path), None, "the file is empty" if empty else "no rows in it")
+            if len(collector.lines) == n_rows:
+                yield _checked(collector, path, labelled)
+                collector = _Collector(layout)
+    if collector.lines:
+        yield _checked(collector, path, labelled)
+
+
+def _checked(collector: _Collector, path: Path, labelled: bool) -> Rows:
     rows = collector.rows(str(path))
     return _with_finite_labels(rows) if labelled else rows
 

@@ -11,6 +11,7 @@ never a silent 1.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, overload
 
@@ -18,7 +19,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from polyfm.data.lines import LARGEST, LIBFFM, SVMLIGHT, Format, Rows, TextFormatError, parse
+from polyfm.data.lines import (
+    LARGEST,
+    LIBFFM,
+    SVMLIGHT,
+    Format,
+    Rows,
+    TextFormatError,
+    parse,
+    parse_pieces,
+)
 
 __all__ = ["TextFormatError", "load_libffm", "load_svmlight"]
 
@@ -165,6 +175,32 @@ def load_libffm(
         for X, rows in zip(matrices, files, strict=True)
     ]
     return triples[0] if _is_path(path) else triples
+
+
+def iter_text(
+    path: StrPath, layout: str, n_rows: int, *, zero_based: bool = False, skip: int = 0
+) -> Iterator[tuple[sp.csr_matrix, NDArray[np.float64]]]:
+    """Read a labelled svmlight or libffm file in pieces, each as wide as its largest index.
+
+    Parameters
+    ----------
+    path : path
+        A plain or gzip-compressed file.
+    layout : {"svmlight", "libffm"}
+        Its format.
+    n_rows : int
+        Rows of a piece.
+    zero_based : bool, default=False
+        Whether the first column is written 0 or 1.
+    skip : int, default=0
+        Rows to leave out at the start.
+    """
+    for rows in parse_pieces(Path(path), _LAYOUTS[layout], True, n_rows, skip):
+        matrices, _ = _matrices([rows], None, zero_based, np.float64)
+        yield matrices[0], rows.labels
+
+
+_LAYOUTS = {"svmlight": SVMLIGHT, "libffm": LIBFFM}
 
 
 def _is_path(path: StrPath | Paths) -> bool:
