@@ -85,8 +85,8 @@ def _notes() -> list[str]:
         "one thread. All minimise the same sum of losses and penalties; an epoch of L-BFGS is an "
         "iteration, of one pass over the rows or a few.",
         "The common objective of an order is the least that every solver came to; half way there "
-        "counts from the loss of a constant prediction. The objective has several minima, and none "
-        "of the solvers is near the end of its way in these epochs.",
+        "counts from the loss of a constant prediction. The objective has several minima, and "
+        "solvers may be on their way to different ones.",
         f"AdaGrad has the rate of {rates} that ends lowest. Its objective is worked out from the "
         "parameters after each epoch, outside the seconds.",
         f"Seconds are wall time of learning, per epoch the least of {_REPEATS} equal runs, after "
