@@ -86,7 +86,7 @@ class Sums:
 
 
 def _log_loss(y: NDArray[Any], p: NDArray[Any]) -> NDArray[Any]:
-    return -np.log(np.maximum(p[np.arange(len(y)), y], np.finfo(np.float64).tiny))
+    return np.asarray(-np.log(np.maximum(p[np.arange(len(y)), y], np.finfo(np.float64).tiny)))
 
 
 _ERRORS: dict[str, Any] = {

@@ -158,6 +158,7 @@ class Progressive:
 
     def _judge(self, batch: Batch) -> None:
         weight = np.ones(batch.n_rows) if batch.weight is None else batch.weight
+        y: NDArray[Any]
         if not is_classifier(self.model):
             y, output = np.asarray(batch.y, dtype=np.float64), self.model.predict(batch.X)
         else:

@@ -161,7 +161,7 @@ def regret(
 
 def _check_convex(model: Any) -> None:
     from polyfm.estimators.ftrl import FTRL
-    from polyfm.estimators.pqr import ProjectiveQuadratic
+    from polyfm.estimators._pqr import ProjectiveQuadratic
 
     if not isinstance(model, FTRL | ProjectiveQuadratic):
         raise ValueError(
@@ -296,4 +296,4 @@ def _best(
         theta = solve(middle, theta)
         low, high = (middle, high) if np.linalg.norm(theta) > radius else (low, middle)
     theta = solve(high, theta)
-    return np.asarray(theta * min(1.0, radius / np.linalg.norm(theta)))
+    return theta * min(1.0, radius / float(np.linalg.norm(theta)))
