@@ -16,6 +16,7 @@ from polyfm.solvers.learner import Learner, Settings
 from polyfm.solvers.stochastic import StochasticLearner
 from polyfm.updates import FTRLPower, FTRLProximal
 
+_STARTS = ("auto", "exact", "evidence")
 _ORTHOGONAL = 1e-10
 """Cosine below which two vectors count as orthogonal."""
 
@@ -54,6 +55,7 @@ class Hierarchical(Streamed):
     power: float
     batch_size: int
     batch_gradient: str
+    start: str
     # What the model of degree 2 with a context leaves to the others.
     order = 2
     kernel = "anova"
@@ -71,6 +73,18 @@ class Hierarchical(Streamed):
                 f"batch_gradient must be 'sum' or 'mean', got {self.batch_gradient!r}."
             )
 
+        if self.start not in _STARTS:
+            raise ValueError(f"start must be one of {_STARTS}, got {self.start!r}.")
+
+    @property
+    def _starts_by_evidence(self) -> bool:
+        """Whether features start at 0 where the penalty is stronger than their random start."""
+        return self.start == "evidence" or (self.start == "auto" and self._has_l1)
+
+    @property
+    def _has_l1(self) -> bool:
+        return self.penalty == "l1" or (self.penalty == "elasticnet" and self.l1_ratio > 0)
+
     def _find_learner(self) -> type[Learner]:
         return BatchLearner if self.batch_size > 1 else StochasticLearner
 
@@ -80,6 +94,7 @@ class Hierarchical(Streamed):
         proximal = power == 0.5
         return replace(
             settings,
+            switches=settings.switches._replace(by_evidence=self._starts_by_evidence),
             rule=FTRLProximal(rate, 0.0, initial) if proximal else FTRLPower(rate, initial, power),
             batch_size=int(self.batch_size),
             batch_mean=self.batch_gradient == "mean",

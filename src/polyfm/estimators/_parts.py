@@ -122,7 +122,8 @@ def structure_of(estimator: Any) -> dict[str, Any]:
     """Return what shapes a model, so that training cannot go on when it changes."""
     solver = estimator._solver
     name = solver if isinstance(solver, str) else type(solver).__name__
-    shapes = (*_STRUCTURE, "lifted") if hasattr(estimator, "lifted") else _STRUCTURE
+    own = (name for name in ("lifted", "start") if hasattr(estimator, name))
+    shapes = (*_STRUCTURE, *own)
     return {**{shape: getattr(estimator, shape) for shape in shapes}, "solver": name}
 
 

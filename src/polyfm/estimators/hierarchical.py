@@ -18,7 +18,7 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
     factors :math:`v_0`: there are no linear weights beside the factors. A feature with
     :math:`v_i = 0` has neither a main effect nor interactions; one with interactions has a main
     effect, too (strong hierarchy), unless :math:`v_0 = 0` or :math:`v_i` is orthogonal to it, of
-    which :meth:`check_assumptions` tells. An L1 penalty makes many factors exactly 0.
+    which :meth:`check_assumptions` tells. An L1 penalty leaves many features without any factor.
 
     It is learnt by FTRL-Proximal from one row, or one batch of rows, after the other. With g the
     gradient of a factor v,
@@ -31,8 +31,8 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
         \end{cases}
 
     where :math:`\lambda_1 = \beta \rho, \lambda_2 = \beta (1 - \rho)` and :math:`\rho` is 0 for
-    ``penalty="l2"``, 1 for ``"l1"`` and ``l1_ratio`` for ``"elasticnet"``. As all factors 0 are a
-    place where all gradients are 0, factors start at random, and z such that it gives just these.
+    ``penalty="l2"``, 1 for ``"l1"`` and ``l1_ratio`` for ``"elasticnet"``. Where all factors are 0,
+    the context among them, all gradients are 0; so ``start`` brings in random numbers.
 
     Parameters
     ----------
@@ -54,7 +54,8 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
         Penalty of the factors, once for all rows of the stream, as it is added to the sum of the
         losses. ``"auto"`` is :math:`2 \sqrt{k N}` with N the mean number of non-zeros of a row.
         An array has one value per field (see ``fields``), a dict maps fields to values; fields
-        that it leaves out have ``"auto"``. The context has the mean over the fields.
+        that it leaves out have ``"auto"``. The context has the mean over the fields, or none (see
+        ``start``).
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
         :math:`\frac12 v^2`, :math:`|v|`, or a mixture of both.
     l1_ratio : float, default=0.5
@@ -74,6 +75,13 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
         Standard deviation of the factors at the start, for a column whose typical value is 1.
         ``"auto"`` lets the interactions of a row start with 0.005 standard deviations of the
         target in all.
+    start : {"auto", "exact", "evidence"}, default="auto"
+        What random numbers u do. ``"exact"``: factors start as u, with
+        :math:`z = -(1 / \eta_0 + \lambda_2) u - \lambda_1 \mathrm{sgn}(u)`. ``"evidence"``: factors
+        are drawn to u in place of 0, :math:`z = -u / \eta_0`, so that they start at what the
+        penalty leaves of u, 0 where :math:`|u| \le \lambda_1 \eta_0`; the context starts as u and
+        has no penalty. ``"auto"`` is ``"evidence"`` for a penalty with an L1 part, and
+        ``"exact"`` for L2 alone.
     max_features : int, optional
         How many columns there may come to be. With it ``partial_fit`` takes rows with columns that
         are new, columns without training have no weight in predictions, and rows can be
@@ -144,12 +152,20 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
     A ``partial_fit`` after it keeps these units.
 
     The penalty is paid once. With several epochs it weighs as much less against the losses as
-    there are epochs. A factor stays where it started until gradients move it, however strong the
-    penalty: z starts beyond it. Features of hardly any rows keep small random factors.
+    there are epochs.
+
+    An exact start cancels an L1 penalty on the side of zero on which a factor starts: z starts
+    beyond it, so a factor stays where it is until gradients move it, however strong the penalty,
+    and features of hardly any rows keep small random factors. By evidence, features start at 0 if
+    the penalty is strong enough. The gradient of :math:`v_{if}` is
+    :math:`\ell' \lambda_f v_{0f} x_i` there, the one of a main effect: a feature comes in once the
+    sum of these exceeds :math:`\lambda_1`, and interactions come with it. The context never leaves,
+    so it cannot trap the others at 0. A larger ``init_scale`` makes it larger at the start, and
+    features come in after fewer rows.
 
     The paper leaves open how z starts, how batches are summed up, and how bias and weights are
-    learnt. Here z gives the random start exactly; ``batch_gradient`` says the second, and n adds
-    up the squares of a batch's gradient; bias and weights are learnt by FTRL-Proximal as well.
+    learnt. Here ``start`` and ``batch_gradient`` say the first two, and n adds up the squares of a
+    batch's gradient; bias and weights are learnt by FTRL-Proximal as well.
 
     References
     ----------
@@ -186,6 +202,7 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
         batch_size: int = 1,
         batch_gradient: str = "sum",
         init_scale: float | str = 0.05,
+        start: str = "auto",
         max_features: int | None = None,
         max_iter: Any = "auto",
         tol: float = 1e-3,
@@ -213,6 +230,7 @@ class HierarchicalFMRegressor(Hierarchical, FMRegressor):
         self.batch_size = batch_size
         self.batch_gradient = batch_gradient
         self.init_scale = init_scale
+        self.start = start
         self.max_features = max_features
         self.max_iter = max_iter
         self.tol = tol
@@ -237,7 +255,7 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
     factors :math:`v_0`: there are no linear weights beside the factors. A feature with
     :math:`v_i = 0` has neither a main effect nor interactions; one with interactions has a main
     effect, too (strong hierarchy), unless :math:`v_0 = 0` or :math:`v_i` is orthogonal to it, of
-    which :meth:`check_assumptions` tells. An L1 penalty makes many factors exactly 0.
+    which :meth:`check_assumptions` tells. An L1 penalty leaves many features without any factor.
 
     It is learnt by FTRL-Proximal from one row, or one batch of rows, after the other. With g the
     gradient of a factor v,
@@ -250,8 +268,8 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
         \end{cases}
 
     where :math:`\lambda_1 = \beta \rho, \lambda_2 = \beta (1 - \rho)` and :math:`\rho` is 0 for
-    ``penalty="l2"``, 1 for ``"l1"`` and ``l1_ratio`` for ``"elasticnet"``. As all factors 0 are a
-    place where all gradients are 0, factors start at random, and z such that it gives just these.
+    ``penalty="l2"``, 1 for ``"l1"`` and ``l1_ratio`` for ``"elasticnet"``. Where all factors are 0,
+    the context among them, all gradients are 0; so ``start`` brings in random numbers.
 
     Parameters
     ----------
@@ -272,7 +290,8 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
         Penalty of the factors, once for all rows of the stream, as it is added to the sum of the
         losses. ``"auto"`` is :math:`2 \sqrt{k N}` with N the mean number of non-zeros of a row.
         An array has one value per field (see ``fields``), a dict maps fields to values; fields
-        that it leaves out have ``"auto"``. The context has the mean over the fields.
+        that it leaves out have ``"auto"``. The context has the mean over the fields, or none (see
+        ``start``).
     penalty : {"l2", "l1", "elasticnet"}, default="l2"
         :math:`\frac12 v^2`, :math:`|v|`, or a mixture of both.
     l1_ratio : float, default=0.5
@@ -292,6 +311,13 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
         Standard deviation of the factors at the start, for a column whose typical value is 1.
         ``"auto"`` lets the interactions of a row start with 0.005 standard deviations of the
         target in all.
+    start : {"auto", "exact", "evidence"}, default="auto"
+        What random numbers u do. ``"exact"``: factors start as u, with
+        :math:`z = -(1 / \eta_0 + \lambda_2) u - \lambda_1 \mathrm{sgn}(u)`. ``"evidence"``: factors
+        are drawn to u in place of 0, :math:`z = -u / \eta_0`, so that they start at what the
+        penalty leaves of u, 0 where :math:`|u| \le \lambda_1 \eta_0`; the context starts as u and
+        has no penalty. ``"auto"`` is ``"evidence"`` for a penalty with an L1 part, and
+        ``"exact"`` for L2 alone.
     max_features : int, optional
         How many columns there may come to be. With it ``partial_fit`` takes rows with columns that
         are new, columns without training have no weight in predictions, and rows can be
@@ -367,12 +393,20 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
     A ``partial_fit`` after it keeps these units.
 
     The penalty is paid once. With several epochs it weighs as much less against the losses as
-    there are epochs. A factor stays where it started until gradients move it, however strong the
-    penalty: z starts beyond it. Features of hardly any rows keep small random factors.
+    there are epochs.
+
+    An exact start cancels an L1 penalty on the side of zero on which a factor starts: z starts
+    beyond it, so a factor stays where it is until gradients move it, however strong the penalty,
+    and features of hardly any rows keep small random factors. By evidence, features start at 0 if
+    the penalty is strong enough. The gradient of :math:`v_{if}` is
+    :math:`\ell' \lambda_f v_{0f} x_i` there, the one of a main effect: a feature comes in once the
+    sum of these exceeds :math:`\lambda_1`, and interactions come with it. The context never leaves,
+    so it cannot trap the others at 0. A larger ``init_scale`` makes it larger at the start, and
+    features come in after fewer rows.
 
     The paper leaves open how z starts, how batches are summed up, and how bias and weights are
-    learnt. Here z gives the random start exactly; ``batch_gradient`` says the second, and n adds
-    up the squares of a batch's gradient; bias and weights are learnt by FTRL-Proximal as well.
+    learnt. Here ``start`` and ``batch_gradient`` say the first two, and n adds up the squares of a
+    batch's gradient; bias and weights are learnt by FTRL-Proximal as well.
 
     References
     ----------
@@ -409,6 +443,7 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
         batch_size: int = 1,
         batch_gradient: str = "sum",
         init_scale: float | str = 0.05,
+        start: str = "auto",
         max_features: int | None = None,
         max_iter: Any = "auto",
         tol: float = 1e-3,
@@ -437,6 +472,7 @@ class HierarchicalFMClassifier(Hierarchical, FMClassifier):
         self.batch_size = batch_size
         self.batch_gradient = batch_gradient
         self.init_scale = init_scale
+        self.start = start
         self.max_features = max_features
         self.max_iter = max_iter
         self.tol = tol

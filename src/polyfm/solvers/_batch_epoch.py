@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from polyfm._jit import jit, load
 from polyfm.models._score import load_degree_weights
-from polyfm.solvers._epoch import OF_FACTORS, OF_LINEAR, learn_row, share_and_unit
+from polyfm.solvers._epoch import (
+    OF_FACTORS,
+    OF_LINEAR,
+    learn_row,
+    share_and_unit,
+    share_of_dummies,
+)
 from polyfm.updates import contract as updates
 
 
@@ -147,10 +153,11 @@ def _step_others(rule, penalties, switches, parameters, plan, bench, rate, share
         if switches.weights:
             g = load(own.weights, rank + column, count) / size
             updates.step(rule, penalties.weights, weights, column, rank, count, g, rate, share)
+        dummies_share = share_of_dummies(switches, share)
         for r in range(plan.n_dummies):
             g = (
                 load(own.table, ((bench.plan.first_dummy + r) * 2 + 1) * rank + column, count)
                 / size
             )
             at = (plan.first_dummy + r) * table.shape[1] * rank + column
-            updates.step(rule, penalties.factors, table, at, rank, count, g, rate, share)
+            updates.step(rule, penalties.factors, table, at, rank, count, g, rate, dummies_share)

@@ -36,13 +36,17 @@ class Penalties(NamedTuple):
 
 
 class Switches(NamedTuple):
-    """What is learnt besides the table."""
+    """What is learnt besides the table, and how the table starts."""
 
     bias: bool
     linear: bool
     weights: bool
     theta_from: int
     """Index of the first degree weight that is learnt; the number of degrees if none is."""
+    by_evidence: bool = False
+    """Whether features start at what their penalty leaves of the random start.
+
+    Dummy features then pay no penalty: they must stay for others to leave zero."""
 
 
 @jit
@@ -165,6 +169,12 @@ def share_of(rule, strength, n_visits):
 
 
 @jit
+def share_of_dummies(switches, share):
+    """Return the share of the penalty that dummy features pay, of that which every row pays."""
+    return share * 0 if switches.by_evidence else share
+
+
+@jit
 def _learn_linear(rule, penalty, linear, indices, values, g, rate):
     size = linear.shape[1]
     for t in range(indices.size):
@@ -199,7 +209,7 @@ def _learn_bases(
             )
         _learn_table(
             local, rule, penalties.factors, parameters, plan, place, indices, values,
-            scale, rate, share, cells, last,
+            scale, rate, share_of_dummies(switches, share), cells, last,
         )  # fmt: skip
     if learns_theta:
         load_degree_weights(parameters, chunks, cells)
@@ -232,7 +242,10 @@ def _learn_theta(kernel, rule, penalty, first, parameters, plan, n_terms, g, rat
 def _learn_table(
     local, rule, penalty, parameters, plan, place, indices, values, scale, rate, share, cells, last
 ):
-    """Go back over the terms of a row: slope, adjoint, and the step of each row of the table."""
+    """Go back over the terms of a row: slope, adjoint, and the step of each row of the table.
+
+    ``share`` is that of the dummy features.
+    """
     column, count, degree_weights = place
     table, linear = parameters.table, parameters.linear
     rank = table.shape[2]

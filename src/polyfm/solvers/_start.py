@@ -15,17 +15,21 @@ from polyfm.updates import contract as updates
 
 
 @jit
-def start_features(rule, penalties, parameters, features, seed, scales, ahead):
+def start_features(rule, penalties, parameters, features, seed, scales, ahead, by_evidence):
     """Write the start of some rows of the table and of the linear term.
 
     ``scales`` holds the standard deviation of each basis for a feature whose typical value is 1.
     Rows beyond the features are those of the dummy features: they start in the table alone, as if
     there were ``ahead`` more features before them.
+
+    Where ``by_evidence``, the random start is no more than the centre that factors are drawn to:
+    a factor starts at what its penalty leaves of it, and dummy features, without one, at all of it.
     """
     linear, table = parameters.linear, parameters.table
     n_planes = updates.n_planes(rule)
     rank = table.shape[2]
     zero = linear.dtype.type(0.0)
+    rate = linear.dtype.type(updates.rate(rule, 0.0))
     for i in range(features.size):
         j = features[i]
         share, unit, key = linear.dtype.type(1.0), 1.0, j
@@ -40,7 +44,13 @@ def start_features(rule, penalties, parameters, features, seed, scales, ahead):
         for s in range(rank):
             weight = table.dtype.type(symmetric(seed, key, s) * scales[s] * unit)
             place = j * n_planes * rank + s
-            updates.begin(rule, penalties.factors, table, place, rank, 1, weight, unit, share)
+            if not by_evidence:
+                updates.begin(rule, penalties.factors, table, place, rank, 1, weight, unit, share)
+                continue
+            updates.begin(rule, penalties.factors, table, place, rank, 1, weight, unit, zero)
+            if j < linear.shape[0]:
+                own_rate = rate * updates.unit_rate(rule, linear.dtype.type(unit))
+                updates.step(rule, penalties.factors, table, place, rank, 1, zero, own_rate, share)
 
 
 @jit

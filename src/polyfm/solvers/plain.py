@@ -72,7 +72,7 @@ class PlainLearner(Learner):
     def _start(self, features: NDArray[np.int64]) -> None:
         s = self.settings
         start_features(
-            _PLAIN, s.penalties, self.model.parameters, features, s.seed, s.start_scales, 0
+            _PLAIN, s.penalties, self.model.parameters, features, s.seed, s.start_scales, 0, False
         )
 
     def tell_collapse(self) -> None:

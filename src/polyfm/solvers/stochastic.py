@@ -385,9 +385,12 @@ class StochasticLearner(Learner):
             return
         s, n_threads = self.settings, self._n_threads(len(features) // _WORTH_A_THREAD)
         calls = [
-            (s.rule, s.penalties, self.model.parameters, part, s.seed, s.start_scales, ahead)
+            (
+                s.rule, s.penalties, self.model.parameters, part, s.seed, s.start_scales, ahead,
+                s.switches.by_evidence,
+            )
             for part in np.array_split(features, n_threads)
-        ]
+        ]  # fmt: skip
         with Crew(n_threads) as crew:
             crew.run(start_features, calls)
 

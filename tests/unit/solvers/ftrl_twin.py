@@ -4,14 +4,19 @@ import numpy as np
 
 
 class Coordinates:
-    """Some coordinates with their sums z and n, and one rate rule ``curvature(n)`` = 1 / eta."""
+    """Some coordinates with their sums z and n, and one rate rule ``curvature(n)`` = 1 / eta.
 
-    def __init__(self, start, curvature, l1, l2, bound=np.inf):
+    ``start`` is where they start, or the centre that they are drawn to from the start on.
+    """
+
+    def __init__(self, start, curvature, l1, l2, bound=np.inf, *, is_centre=False):
         self.curvature, self.l1, self.l2, self.bound = curvature, l1, l2, bound
         v = np.array(start, dtype=float)
         self.n = np.zeros_like(v)
-        # The z that gives just this start.
-        self.z = -(self.curvature(self.n) + l2) * v - l1 * np.sign(v)
+        self.z = -self.curvature(self.n) * v
+        if not is_centre:
+            # The z that gives just this start.
+            self.z = self.z - l2 * v - l1 * np.sign(v)
 
     @property
     def v(self):
@@ -48,12 +53,15 @@ class LinearTwin:
 class PairTwin:
     r"""A bias, a linear term if wanted, and :math:`\sum_f \lambda_f A^2(V_f, x)`, in batches.
 
-    A context is no more than a first column of ones.
+    A context is no more than a first column of ones. If ``V`` is ``by_evidence`` the centre that
+    factors are drawn to, this column pays no penalty.
     """
 
-    def __init__(self, V, curvature, l1, l2, loss, *, linear=None, weights=None):
+    def __init__(self, V, curvature, l1, l2, loss, *, linear=None, weights=None, by_evidence=False):
         self.bias = Coordinates([0.0], curvature, 0.0, 0.0)
-        self.V = Coordinates(V, curvature, l1, l2)
+        pays = np.ones((len(V), 1))
+        pays[0] = 0.0 if by_evidence else 1.0
+        self.V = Coordinates(V, curvature, l1 * pays, l2 * pays, is_centre=by_evidence)
         self.linear = None if linear is None else Coordinates(np.zeros(len(V)), curvature, *linear)
         self.fits_weights = weights is not None
         start = np.ones(V.shape[1]) if weights is None else weights

@@ -109,22 +109,27 @@ def test_factorization_machine(rule, penalty):
         assert ((p.table[:, 0] == 0) == (twin.V.v == 0)).all()
 
 
-def hierarchical_pair(loss, penalty, *, power, fit_weights, **given):
+def hierarchical_pair(loss, penalty, *, power, fit_weights, start="exact", **given):
     """Return an estimator that has started, and its twin on the explicitly augmented matrix."""
     X, y = stream(loss)
     cls = HierarchicalFMRegressor if loss == "squared" else HierarchicalFMClassifier
     named, strength = PENALTIES[penalty]
-    model = cls(
+    settings = dict(
         rank=K, learning_rate=0.2, initial=2.0, power=power, beta=strength, init_scale=0.2,
         fit_weights=fit_weights, random_state=0, **named, **given,
     )  # fmt: skip
     # Rows of hardly any weight start all features and move none.
-    model.partial_fit(X, y, np.full(N, 1e-14))
+    nothing = (X, y, np.full(N, 1e-14))
+    exact = cls(start="exact", **settings).partial_fit(*nothing)
+    model = cls(start=start, **settings).partial_fit(*nothing)
     curvature = root(0.2, 0.0, 2.0) if power == 0.5 else powered(0.2, 2.0, power)
-    V = np.vstack([model.context_, model.factors_[2]])
+    V = np.vstack([exact.context_, exact.factors_[2]])
     weights = model.weights_[2] if fit_weights else None
-    twin = PairTwin(V, curvature, *parts(penalty), loss, weights=weights)
+    twin = PairTwin(
+        V, curvature, *parts(penalty), loss, weights=weights, by_evidence=start == "evidence"
+    )
     assert np.abs(V).std() > 0.05
+    assert_equal(model, twin)
     return model, twin, np.hstack([np.ones((N, 1)), X]), y
 
 
@@ -142,10 +147,13 @@ def assert_equal(model, twin):
 @pytest.mark.parametrize("power", [0.5, 0.7])
 @pytest.mark.parametrize("fit_weights", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_hierarchical(loss, penalty, power, fit_weights):
+@pytest.mark.parametrize("start", ["exact", "evidence"])
+def test_hierarchical(start, loss, penalty, power, fit_weights):
     model, twin, augmented, y = hierarchical_pair(
-        loss, penalty, power=power, fit_weights=fit_weights
+        loss, penalty, power=power, fit_weights=fit_weights, start=start
     )
+    # All that is 0 at the start are features that have to come in.
+    assert (model.factors_[2] == 0).any() == (start == "evidence" and penalty != "none")
     model.partial_fit(augmented[:, 1:], y)
     for row, target in zip(augmented, y, strict=True):
         twin.learn(row[None], [target])
@@ -157,10 +165,11 @@ def test_hierarchical(loss, penalty, power, fit_weights):
 @pytest.mark.parametrize("batch_gradient", ["sum", "mean"])
 @pytest.mark.parametrize("fit_weights", [False, True])
 @pytest.mark.parametrize("size", [7, 64])
-def test_hierarchical_in_batches(size, fit_weights, batch_gradient):
+@pytest.mark.parametrize("start", ["exact", "evidence"])
+def test_hierarchical_in_batches(start, size, fit_weights, batch_gradient):
     model, twin, augmented, y = hierarchical_pair(
         "squared", "both", power=0.5, fit_weights=fit_weights, batch_size=size,
-        batch_gradient=batch_gradient,
+        batch_gradient=batch_gradient, start=start,
     )  # fmt: skip
     model.partial_fit(augmented[:, 1:], y)
     for first in range(0, N, size):
