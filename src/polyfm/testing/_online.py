@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator
@@ -220,9 +221,10 @@ def check_vanishing_names(model: Any) -> None:
 
 def check_before_learning(model: Any) -> None:
     """Predicting before learning is refused in words."""
-    for predict in (lambda: model.predict_one({"user": "u1"}), lambda: model.predict([{"a": 1}])):
+    event = {"user": "u1"}
+    for predict, x in ((model.predict_one, event), (model.predict, [event])):
         try:
-            predict()
+            predict(x)
         except NotFittedError as error:
             require("fit" in str(error), "the error does not say what to call first.")
         else:
@@ -335,8 +337,8 @@ def check_failing(model: Any) -> None:
     before = pickle.loads(pickle.dumps(model))
     for bad in ({"user": float("nan")}, {"user": [1]}, {3: 1.0}):
         for learn in (
-            lambda bad=bad: model.partial_fit([*events, bad], [*y, y[0]]),
-            lambda bad=bad: model.learn_one(bad, y[0]),
+            functools.partial(model.partial_fit, [*events, bad], [*y, y[0]]),
+            functools.partial(model.learn_one, bad, y[0]),
         ):
             try:
                 learn()
