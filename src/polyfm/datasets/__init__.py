@@ -20,6 +20,7 @@ from polyfm.datasets.links import (
 from polyfm.datasets.movielens import (
     fetch_movielens_1m,
     fetch_movielens_100k,
+    fetch_movielens_demographics,
     fetch_movielens_links,
 )
 from polyfm.datasets.others import fetch_california_housing, fetch_lastfm
@@ -43,6 +44,7 @@ __all__ = [
     "fetch_lastfm",
     "fetch_movielens_1m",
     "fetch_movielens_100k",
+    "fetch_movielens_demographics",
     "fetch_movielens_links",
     "fetch_nips_coauthors",
     "load_adult",

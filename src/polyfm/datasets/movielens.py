@@ -13,7 +13,12 @@ from numpy.typing import DTypeLike, NDArray
 from polyfm.datasets.bundle import DatasetBundle, Indices, Split, encoded, random_split
 from polyfm.datasets.home import Download, Source, find
 
-__all__ = ["fetch_movielens_1m", "fetch_movielens_100k", "fetch_movielens_links"]
+__all__ = [
+    "fetch_movielens_1m",
+    "fetch_movielens_100k",
+    "fetch_movielens_demographics",
+    "fetch_movielens_links",
+]
 
 _SITE = "https://files.grouplens.org/datasets/movielens/"
 _SPLITS = ("u1", "u2", "u3", "u4", "u5", "ua", "ub")
@@ -183,6 +188,57 @@ def fetch_movielens_links(
     )
 
 
+def fetch_movielens_demographics(
+    size: str = "100k", *, dtype: DTypeLike = np.float32, download: bool = True
+) -> DatasetBundle:
+    """MovieLens 100K or 1M without ids: who rates what kind of film how.
+
+    Parameters
+    ----------
+    size : {"100k", "1m"}, default="100k"
+        Which of the two.
+    dtype : dtype, default=numpy.float32
+        Type of X.
+    download : bool, default=True
+        Whether the network may be used.
+
+    Returns
+    -------
+    DatasetBundle
+        Rows in the order of the file, `y` the ratings 1 to 5. X is binary: gender, age (in years
+        or, in 1M, by group), occupation and zip code of the user, genres of the film. There are no
+        customary splits.
+
+    Raises
+    ------
+    DatasetNotFoundError
+        If the files are not here and cannot be downloaded.
+
+    References
+    ----------
+    Ma, "Projective Quadratic Regression for Online Learning", AAAI 2020.
+    """
+    sources = {"100k": (ML_100K, _users_100k, _items_100k), "1m": (ML_1M, _users_1m, _items_1m)}
+    if size not in sources:
+        raise ValueError(f"size must be '100k' or '1m', got {size!r}.")
+    source, users_of, items_of = sources[size]
+    paths = find(source, download=download)
+    is_small = size == "100k"
+    log = _integers(paths["u.data"].read_bytes()) if is_small else _ratings_1m(paths["ratings.dat"])
+    frame = dict(zip(("user", "item", "rating", "timestamp"), log.T, strict=True))
+    users, items = users_of(paths, whole_code=True), items_of(paths)
+    users["age"] = np.array([f"{float(age):g}" for age in users["age"]], dtype=object)
+    del items["year"]
+    design = _design(frame, users, items, False, True, dtype)
+    design["X"].data[:] = 1  # films of several genres would have shares of 1
+    return DatasetBundle(
+        **design,
+        y=frame["rating"].astype(np.float64),
+        frame=frame,
+        DESCR=f"MovieLens {size.upper()} by demographics and genres.\n" + _CITE,
+    )
+
+
 def _decades(years: NDArray[Any]) -> NDArray[Any]:
     rounded = [year and f"{round(float(year) / 10) * 10}" for year in years]
     return np.array(rounded, dtype=object)
@@ -204,15 +260,19 @@ def _lines(path: Path, separator: str) -> list[list[str]]:
     return [line.split(separator) for line in path.read_text("latin-1").splitlines() if line]
 
 
-def _users_100k(paths: dict[str, Path]) -> Columns:
+def _users_100k(paths: dict[str, Path], *, whole_code: bool = False) -> Columns:
     user, age, gender, occupation, code = zip(*_lines(paths["u.user"], "|"), strict=True)
     return {
         "user": np.array(user, dtype=np.int64),
         "age": np.array(age, dtype=np.float64),
         "gender": np.array(gender, dtype=object),
         "occupation": np.array(occupation, dtype=object),
-        "zip": np.array([text[:2] for text in code], dtype=object),
+        "zip": _codes(code, whole_code),
     }
+
+
+def _codes(codes: tuple[str, ...], whole: bool) -> NDArray[Any]:
+    return np.array([code if whole else code[:2] for code in codes], dtype=object)
 
 
 def _items_100k(paths: dict[str, Path]) -> Columns:
@@ -226,14 +286,14 @@ def _items_100k(paths: dict[str, Path]) -> Columns:
     }
 
 
-def _users_1m(paths: dict[str, Path]) -> Columns:
+def _users_1m(paths: dict[str, Path], *, whole_code: bool = False) -> Columns:
     user, gender, age, occupation, code = zip(*_lines(paths["users.dat"], "::"), strict=True)
     return {
         "user": np.array(user, dtype=np.int64),
         "age": np.array(age, dtype=object),
         "gender": np.array(gender, dtype=object),
         "occupation": np.array(occupation, dtype=object),
-        "zip": np.array([text[:2] for text in code], dtype=object),
+        "zip": _codes(code, whole_code),
     }
 
 

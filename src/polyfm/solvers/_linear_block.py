@@ -2,22 +2,84 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, cg
 
 from polyfm.losses import Squared
 from polyfm.solvers._convex import Floats, Point, Problem
 
-_SMALL = 256
-"""Weights up to which the bound on the second derivative is factorised, once and for all."""
+_SMALL, _MEDIUM = 256, 4096
+"""Weights up to which the bound on the second derivative is decomposed, and factorised at least."""
+_MOST_PRODUCTS = 1e9
+"""Products of two entries of a row that the bound may take."""
 _STEPS = 300
 _POLISHING_STEPS = 30
 _ROUNDING = 1e-6
 _ACCURACY_OF_CG = 1e-11
 _ACCURACY_OF_LBFGS = 1e-7
+
+
+class _Whitener(Protocol):
+    """A W with W W' = H^-1."""
+
+    @property
+    def size(self) -> int:
+        """Number of columns of W."""
+
+    def whiten(self, gradient: Floats) -> Floats:
+        """Return W' g, the gradient by u."""
+
+    def move(self, u: Floats) -> Floats:
+        """Return W u."""
+
+
+class _Dense(NamedTuple):
+    matrix: Floats
+
+    @property
+    def size(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def whiten(self, gradient: Floats) -> Floats:
+        return gradient @ self.matrix
+
+    def move(self, u: Floats) -> Floats:
+        return self.matrix @ u
+
+
+class _Cholesky(NamedTuple):
+    """The transposed inverse of the lower factor of H."""
+
+    factor: Floats
+
+    @property
+    def size(self) -> int:
+        return len(self.factor)
+
+    def whiten(self, gradient: Floats) -> Floats:
+        return np.asarray(solve_triangular(self.factor, gradient, lower=True))
+
+    def move(self, u: Floats) -> Floats:
+        return np.asarray(solve_triangular(self.factor, u, lower=True, trans="T"))
+
+
+class _Diagonal(NamedTuple):
+    scales: Floats
+
+    @property
+    def size(self) -> int:
+        return len(self.scales)
+
+    def whiten(self, gradient: Floats) -> Floats:
+        return gradient * self.scales
+
+    def move(self, u: Floats) -> Floats:
+        return u * self.scales
 
 
 class LinearBlock:
@@ -26,16 +88,16 @@ class LinearBlock:
     The second derivative is bounded by :math:`H = \\mu A^T \\mathrm{diag}(s) A + \\alpha I`, with
     A = [1, X] and no penalty of the bias. In the coordinates u of :math:`(b, w) = W u`, with
     :math:`W W^T = H^{-1}`, squared loss takes a single step. Other losses take those of L-BFGS.
-    For many features W is only the diagonal one of H and squared loss is solved by conjugate
-    gradients, the bias eliminated.
+    W is worked out once: from the eigenvectors of H for few features, which finds the directions
+    that H leaves open, from its Cholesky factor for more. For many W is only the diagonal one of H
+    and squared loss is solved by conjugate gradients, the bias eliminated.
     """
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._n_biases = int(problem.fit_intercept)
         self._d = problem.n_features if problem.fit_linear else 0
-        self._is_small = self._d + self._n_biases <= _SMALL
-        self._whitener = self._factorised() if self._is_small else self._diagonal()
+        self._whitener = self._find_whitener()
 
     def solve(self, point: Point, quadratic: Floats) -> Point:
         """Return the point with the best bias and weights, given q(x_i)."""
@@ -43,43 +105,60 @@ class LinearBlock:
             return point
         if not isinstance(self._problem.loss, Squared):
             return self._by_quasi_newton(point, quadratic)
-        if not self._is_small:
-            return self._by_conjugate_gradients(point, quadratic)
+        if isinstance(self._whitener, _Diagonal):
+            return self._by_conjugate_gradients(point, quadratic, self._whitener.scales)
         for _ in range(2):  # the second one takes back what the first one rounds
             _, gradient = self._objective(point, quadratic)
-            point = self._moved(point, -self._whiten(gradient))
+            point = self._moved(point, -self._whitener.whiten(gradient))
         return point
 
-    def _factorised(self) -> Floats:
-        """Return W, whose columns are for the directions that the objective depends on."""
-        problem = self._problem
-        A = problem.X.toarray() if self._d else np.zeros((problem.X.shape[0], 0))
-        A = np.hstack([np.ones((len(A), self._n_biases)), A])
-        bound = problem.curvature * (A.T @ (problem.weight[:, None] * A))
-        own = np.arange(self._n_biases, len(bound))
+    def _find_whitener(self) -> _Whitener:
+        problem, n = self._problem, self._n_biases + self._d
+        if self._d:
+            per_row = np.diff(problem.X.indptr).astype(np.float64)
+            if n > _MEDIUM or per_row @ per_row > _MOST_PRODUCTS:
+                return self._diagonal()
+        bound = self._bound()
+        if n <= _SMALL:
+            return self._of_eigenvectors(bound)
+        try:
+            return _Cholesky(np.asarray(np.linalg.cholesky(bound)))
+        except np.linalg.LinAlgError:  # H leaves a direction open.
+            return self._diagonal()
+
+    def _bound(self) -> Floats:
+        """Return H."""
+        problem, first = self._problem, self._n_biases
+        bound = np.zeros((first + self._d, first + self._d))
+        if self._d:
+            weighted = sp.csr_matrix(problem.X.multiply(problem.weight[:, None]))
+            bound[first:, first:] = (problem.X.T @ weighted).toarray()
+        if first:
+            bound[0, 0] = problem.weight.sum()
+            bound[0, first:] = bound[first:, 0] = (problem.X.T @ problem.weight)[: self._d]
+        bound *= problem.curvature
+        own = np.arange(first, len(bound))
         bound[own, own] += problem.alpha
+        return bound
+
+    def _of_eigenvectors(self, bound: Floats) -> _Dense:
+        """Return the W whose columns are for the directions that the objective depends on."""
         values, vectors = np.linalg.eigh(bound)
         kept = values > len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
         if self._d:
-            vectors[self._n_biases :][~problem.met] = 0.0
-        return vectors[:, kept] / np.sqrt(values[kept])
+            vectors[self._n_biases :][~self._problem.met] = 0.0
+        return _Dense(vectors[:, kept] / np.sqrt(values[kept]))
 
-    def _diagonal(self) -> Floats:
+    def _diagonal(self) -> _Diagonal:
         problem = self._problem
         own = problem.curvature * (problem.squares.T @ problem.weight)[: self._d] + problem.alpha
         own[own == 0] = 1.0
         biases = np.full(self._n_biases, problem.curvature * problem.weight.sum())
-        return np.asarray(1.0 / np.sqrt(np.concatenate([biases, own])))
-
-    def _whiten(self, gradient: Floats) -> Floats:
-        """Return the gradient by u."""
-        W = self._whitener
-        return gradient @ W if W.ndim == 2 else gradient * W
+        return _Diagonal(np.asarray(1.0 / np.sqrt(np.concatenate([biases, own]))))
 
     def _moved(self, point: Point, u: Floats) -> Point:
         """Return the point that is u away."""
-        W = self._whitener
-        move = W @ u if W.ndim == 2 else W * u
+        move = self._whitener.move(u)
         bias = point.bias + float(move[0]) if self._n_biases else point.bias
         linear = point.linear + move[self._n_biases :] if self._d else point.linear
         return point._replace(bias=bias, linear=linear)
@@ -97,9 +176,9 @@ class LinearBlock:
     def _by_quasi_newton(self, point: Point, quadratic: Floats) -> Point:
         def objective(u: Floats) -> tuple[float, Floats]:
             value, gradient = self._objective(self._moved(point, u), quadratic)
-            return value, self._whiten(gradient)
+            return value, self._whitener.whiten(gradient)
 
-        start = np.zeros(self._whitener.shape[-1])
+        start = np.zeros(self._whitener.size)
         before, _ = objective(start)
         gtol = _ACCURACY_OF_LBFGS * np.sqrt(before)
         found = minimize(
@@ -117,7 +196,7 @@ class LinearBlock:
         square root of rounding; the rest would be noise that every later step builds on.
         """
         _, gradient = self._objective(point, quadratic)
-        gradient = self._whiten(gradient)
+        gradient = self._whitener.whiten(gradient)
         best, move = point, -gradient
         least = first = float(np.linalg.norm(gradient))
         for _ in range(_POLISHING_STEPS):
@@ -125,7 +204,7 @@ class LinearBlock:
                 break
             point = self._moved(point, move)
             _, raw = self._objective(point, quadratic)
-            following = self._whiten(raw)
+            following = self._whitener.whiten(raw)
             change = following - gradient
             gradient, size = following, float(np.linalg.norm(following))
             if size < least:
@@ -136,7 +215,7 @@ class LinearBlock:
             move = -abs(float(move @ change)) / curvature * gradient
         return best
 
-    def _by_conjugate_gradients(self, point: Point, quadratic: Floats) -> Point:
+    def _by_conjugate_gradients(self, point: Point, quadratic: Floats, scales: Floats) -> Point:
         problem, X, weight = self._problem, self._problem.X, self._problem.weight
         share = weight / weight.sum()
 
@@ -146,7 +225,7 @@ class LinearBlock:
         def apply(v: Any) -> Floats:
             return X.T @ (weight * centred(X @ v.ravel())) + problem.alpha * v.ravel()
 
-        inverse = self._whitener[self._n_biases :] ** 2
+        inverse = scales[self._n_biases :] ** 2
         residual = problem.target - quadratic
         square = (self._d, self._d)
         linear, _ = cg(

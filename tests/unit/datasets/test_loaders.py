@@ -115,6 +115,17 @@ def test_movielens_links(small):
     assert names_of(bundle, 2)[-1] == "year=<missing>"
 
 
+def test_movielens_demographics(small):
+    small("movielens-100k", SMALL_100K)
+    bundle = datasets.fetch_movielens_demographics()
+    check_shape(bundle)
+    assert bundle.field_names == ["age", "gender", "occupation", "zip", "genres"]
+    assert set(bundle.X.data) == {1}
+    assert names_of(bundle, 0)[3] == "zip=T8H1N"
+    with pytest.raises(ValueError, match="size must be '100k' or '1m', got '10m'"):
+        datasets.fetch_movielens_demographics("10m")
+
+
 SMALL_1M = {
     "users.dat": "1::F::1::10::48067\n2::M::56::16::70072\n3::M::25::15::55117\n",
     "movies.dat": "5::Fa\xdfbinder: X (1980)::Drama|War\n7::No Year::Comedy\n9::Z (1969)::War\n",
@@ -218,6 +229,13 @@ def test_movielens_links_real():
     assert np.bincount(bundle.fields).tolist() == [7, 2, 21, 19, 19, 10]
     assert (bundle.y == 1).sum() == 21_201
     assert datasets.fetch_movielens_links().X.shape == (100_000, 2_703)
+
+
+@real("movielens-100k")
+@real("movielens-1m")
+@pytest.mark.parametrize(("size", "width"), [("100k", 898), ("1m", 3487)])
+def test_movielens_demographics_real(size, width):
+    assert datasets.fetch_movielens_demographics(size).X.shape[1] == width
 
 
 @real("movielens-1m")

@@ -22,6 +22,7 @@ from polyfm.cli import main
 from polyfm.inspection import interaction_matrix, interaction_weight, strongest_interactions
 from polyfm.losses import Huber, Logistic, Squared, SquaredHinge
 from polyfm.losses import contract as losses
+from polyfm.solvers import _linear_block
 from polyfm.solvers._convex import Point, Problem
 from polyfm.solvers.conditional_gradient import Greedy, Hazan
 
@@ -567,3 +568,23 @@ def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) == 3
     assert "epoch 3/3" in lines[2]
     assert "duality_gap" in lines[2]
+
+
+@pytest.mark.parametrize("make", [ConvexFMRegressor, ConvexFMClassifier])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_linear_block_is_solved_alike_for_few_and_many_features(
+    monkeypatch: pytest.MonkeyPatch, make: Any, fit_intercept: bool
+) -> None:
+    """By eigenvectors, by a Cholesky factor, and by conjugate gradients or plain L-BFGS."""
+    random = np.random.default_rng(0)
+    X = sp.random(400, 40, 0.1, random_state=0, format="csr")
+    y = X @ random.normal(size=40) + random.normal(size=400)
+    y = y if make is ConvexFMRegressor else (y > 0).astype(int)
+    scores = []
+    for small, medium in ((256, 4096), (0, 4096), (0, 0)):
+        monkeypatch.setattr(_linear_block, "_SMALL", small)
+        monkeypatch.setattr(_linear_block, "_MEDIUM", medium)
+        model = make(alpha=0.5, beta=1e6, max_iter=3, fit_intercept=fit_intercept).fit(X, y)
+        scores.append(model.coef_)
+    np.testing.assert_allclose(scores[1], scores[0], rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(scores[2], scores[0], rtol=1e-4, atol=1e-5)
