@@ -72,7 +72,6 @@ class Hierarchical(Streamed):
             raise ValueError(
                 f"batch_gradient must be 'sum' or 'mean', got {self.batch_gradient!r}."
             )
-
         if self.start not in _STARTS:
             raise ValueError(f"start must be one of {_STARTS}, got {self.start!r}.")
 
@@ -83,7 +82,8 @@ class Hierarchical(Streamed):
 
     @property
     def _has_l1(self) -> bool:
-        return self.penalty == "l1" or (self.penalty == "elasticnet" and self.l1_ratio > 0)
+        """Whether a part of the penalty is L1."""
+        return self.penalty == "l1" or (self.penalty == "elasticnet" and float(self.l1_ratio) > 0)
 
     def _find_learner(self) -> type[Learner]:
         return BatchLearner if self.batch_size > 1 else StochasticLearner

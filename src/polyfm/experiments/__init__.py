@@ -8,6 +8,7 @@ from polyfm.experiments.budgets import pn_regression
 from polyfm.experiments.clicks import adult, criteo, frappe
 from polyfm.experiments.cost import hofm_cost
 from polyfm.experiments.descent import ratings_descent
+from polyfm.experiments.hierarchy import shfm
 from polyfm.experiments.links import hofm_links
 from polyfm.experiments.networks import pn_recommender, pn_weights
 from polyfm.experiments.ratings import movielens_1m, movielens_100k
@@ -28,6 +29,7 @@ EXPERIMENTS = {
     "pn-weights": pn_weights,
     "pn-recommender": pn_recommender,
     "pn-regression": pn_regression,
+    "shfm": shfm,
     "unseen-interactions": unseen_interactions,
 }
 """Experiments by the name users give."""
