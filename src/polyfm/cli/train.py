@@ -246,8 +246,8 @@ def _robust(column: Column) -> str:
 def _read_validation(args: argparse.Namespace, data: Data) -> dict[str, Any]:
     if args.validation is None:
         return {}
-    fit = _FAMILIES[args.estimator][data.notes["task"]].fit
-    if "X_val" not in inspect.signature(fit).parameters:
+    estimator: Any = _FAMILIES[args.estimator][data.notes["task"]]
+    if "X_val" not in inspect.signature(estimator.fit).parameters:
         raise ValueError(
             f"--validation is of no use to --estimator {args.estimator}, which stops by its "
             "duality gap: judge the model with polyfm evaluate."
