@@ -27,6 +27,10 @@ Stream = tuple[list[dict[str, Any]], NDArray[Any]]
 
 _NO_PENALTY = {"alpha": 0.0, "beta": 0.0}
 _VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "DiFacto": [
+        {"random_state": 0},
+        {"random_state": 0, "ranks": (2, 4), "thresholds": (2, 5), "init_scale": 0.3},
+    ],
     # Their penalties are shared by the rows known so far, which batches tell.
     "FM": [
         {"solver": "adagrad", "random_state": 0, **_NO_PENALTY},
