@@ -24,7 +24,7 @@ def report():
         patch.setattr(hierarchy, "_WITH_LASSOS", ("Criteo",))
         patch.setattr(hierarchy, "_EPOCHS", 3)
         patch.setattr(hierarchy, "_RATES", (0.1,))
-        patch.setattr(hierarchy, "_LASSOS", (1.0, 30.0, 1e4))
+        patch.setattr(hierarchy, "_LASSOS", (0.1, 3.0, 1e4))
         patch.setattr(hierarchy, "_RANKS", (2, 4))
         return EXPERIMENTS["shfm"]()
 
@@ -36,7 +36,7 @@ def test_all_models_are_there(report):
     assert {row["measure"] for row in rows if row["data"] == "Ratings"} == {"RMSE"}
     criteo = [row["model"] for row in rows if row["data"] == "Criteo"]
     assert criteo[4:10] == [
-        "SHFM, L1 1", "SHFM, L1 30", "SHFM, L1 10000", "SHFM, L1 100, exact start",
+        "SHFM, L1 0.1", "SHFM, L1 3", "SHFM, L1 10000", "SHFM, L1 100, exact start",
         "SHFM, rank 2", "SHFM, rank 4",
     ]  # fmt: skip
     for row in rows:
@@ -47,7 +47,7 @@ def test_all_models_are_there(report):
 def test_sparsity_grows_with_the_lasso_by_evidence_alone(report):
     share = {row["model"]: row["v_i = 0"] for row in cells(report) if row["data"] == "Criteo"}
     assert share["SHFM"] == 0.0
-    assert share["SHFM, L1 1"] < share["SHFM, L1 30"] < share["SHFM, L1 10000"] == 1.0
+    assert share["SHFM, L1 0.1"] < share["SHFM, L1 3"] < share["SHFM, L1 10000"] == 1.0
     assert share["SHFM, L1 100, exact start"] < 0.1
     assert "of the features have v_i = 0" in " ".join(report.notes)
 
