@@ -23,6 +23,17 @@ def test_trains_a_convex_model(run: Run, folder: Path) -> None:
     assert run("inspect", "m").code == 0
 
 
+def test_trains_online(run: Run, folder: Path) -> None:
+    flags = ("--estimator", "convex-fm", "--method", "online", "--trace", 9, "--batch-size", 20)
+    result = run("train", folder / "all.svm", *flags, "--max-iter", 2, "--model", "m")
+    assert result.code == 0, result.err
+    model = load_pipeline("m").model
+    assert isinstance(model, ConvexFMClassifier)
+    assert (model.size_, model.batch_size, model.n_iter_) == (9.0, 20, 2)
+    assert run("predict", folder / "all.svm", "--model", "m").code == 0
+    assert run("inspect", "m").code == 0
+
+
 @pytest.mark.parametrize(
     ("flags", "flag"),
     [(("--method", "hazan"), "--method"), (("--trace", 3), "--trace")],

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of the convex machines: every one passes, weights of rows included."""
+"""scikit-learn's own checks of the convex machines; but for streams, also those of weights."""
 
 import pytest
 from sklearn.base import clone
@@ -12,6 +12,20 @@ ESTIMATORS = [
     ConvexFMRegressor(method="hazan", max_iter=30),
     ConvexFMClassifier(),
 ]
+ONLINE = [
+    ConvexFMRegressor(method="online", max_iter=20),
+    ConvexFMClassifier(method="online", max_iter=20),
+]
+_REASON = "a row of weight 2 is one row of a round, and two rows are two"
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": _REASON,
+    "check_sample_weight_equivalence_on_sparse_data": _REASON,
+}
+
+
+@parametrize_with_checks(ONLINE, expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
+def test_check_online(estimator, check):
+    check(estimator)
 
 
 @parametrize_with_checks(ESTIMATORS)

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from numbers import Integral, Real
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from polyfm.estimators import _parts
-from polyfm.estimators._base import BaseFM
+from polyfm.estimators._convex_online import ONLINE, STRUCTURE, OnlineConvex
 from polyfm.estimators._numbers import check_number
-from polyfm.estimators._target import TargetScale
 from polyfm.estimators._transaction import all_or_nothing
 from polyfm.estimators._validation import Labelled
 from polyfm.losses import Squared
 from polyfm.losses import contract as losses
 from polyfm.progress import Progress
 from polyfm.solvers._convex import Point, Problem
-from polyfm.solvers.conditional_gradient import METHODS, REFITS, ConvexFit, Hazan
+from polyfm.solvers.conditional_gradient import METHODS, REFITS, ConvexFit
 from polyfm.solvers.convex_learner import ConvexLearner, layout_of
 
-_STRUCTURE = ("method", "diagonal", "fit_linear", "fit_intercept", "loss")
 _SWITCHES = ("diagonal", "fit_linear", "fit_intercept", "warm_start")
 
 
-class ConvexFM(BaseFM):
-    """Base of the convex factorization machines: fitted as a whole by a convex solver."""
+class ConvexFM(OnlineConvex):
+    """Base of the convex factorization machines: fitted by a convex solver."""
 
-    trace: Any = "auto"
     order = 2
 
     @property
@@ -68,12 +63,8 @@ class ConvexFM(BaseFM):
         """
         return self._fit_convex(X, y, sample_weight)
 
-    @property
-    def partial_fit(self) -> NoReturn:
-        """There is none: a convex model is learnt from all its rows at once."""
-        raise AttributeError(
-            f"{type(self).__name__} has no partial_fit: it learns from all rows at once."
-        )
+    def _check_parameters(self) -> None:
+        _check_parameters(self)
 
     @property
     def size_(self) -> Any:
@@ -85,22 +76,19 @@ class ConvexFM(BaseFM):
 
     @all_or_nothing
     def _fit_convex(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        _check_parameters(self)
+        self._check_parameters()
         loss = _parts.find_loss(self)
         fitted_before = self.__sklearn_is_fitted__()
         warm = bool(self.warm_start) and fitted_before
         rows = self._check_labelled(X, y, sample_weight, reset=not warm)
         self._check_convex_loss(loss, rows.targets)
+        if self.method == ONLINE:
+            self._fit_online(loss, rows, warm=warm, fitted_before=fitted_before)
+            return self
         if warm:
             self._check_same_structure()
         else:
-            self._scale = TargetScale.of(
-                loss, rows.targets[:, 0], rows.weight, bool(self.fit_intercept)
-            )
-            self._structure = {name: getattr(self, name) for name in _STRUCTURE}
-            # What the unit of the target goes into, when attributes are shown.
-            self._structure["fit_weights"] = True
-            self._loss, self.history_ = loss, {}
+            self._begin(loss, self._measured_scale(loss, rows))
         fits = self._fits(rows, warm=warm)
         with self._threads():
             self._run(fits, rows.n_rows, fitted_before=fitted_before)
@@ -112,14 +100,14 @@ class ConvexFM(BaseFM):
             raise ValueError(
                 f"loss={self.loss!r} has no bounded curvature, which convex solvers need."
             )
-        if METHODS[self.method] is Hazan and not isinstance(loss, Squared):
+        if self.method == "hazan" and not isinstance(loss, Squared):
             raise ValueError(
                 f"method='hazan' is for loss='squared', got loss={self.loss!r}: use "
                 "method='greedy'."
             )
 
     def _check_same_structure(self) -> None:
-        for name in _STRUCTURE:
+        for name in STRUCTURE:
             before, value = self._structure[name], getattr(self, name)
             if value != before:
                 raise ValueError(
@@ -158,15 +146,10 @@ class ConvexFM(BaseFM):
 
     def _size(self, before: ConvexLearner | None) -> float | None:
         """Return the penalty or bound asked for; None leaves it to the data."""
-        asked = self.trace if METHODS[self.method] is Hazan else self.beta
+        asked = self.trace if self.method == "hazan" else self.beta
         if asked != "auto":
             return float(asked)
         return None if before is None else before.size
-
-    def _threads(self) -> Any:
-        """Keep dense linear algebra to the threads asked for: idle ones of BLAS go on spinning."""
-        n = _parts.n_threads(self.n_jobs)
-        return threadpool_limits(n, user_api="blas") if self.n_jobs != -1 else nullcontext()
 
     def _run(self, fits: list[ConvexFit], n_rows: int, *, fitted_before: bool) -> None:
         """Let the outputs take their steps side by side, until all are done."""
@@ -218,10 +201,10 @@ class ConvexFM(BaseFM):
 def _check_parameters(estimator: ConvexFM) -> None:
     """Raise a ValueError or TypeError that names the first parameter with an impossible value."""
     p: Any = estimator
-    for name, known in (("method", METHODS), ("refit", REFITS)):
+    for name, known in (("method", (*METHODS, ONLINE)), ("refit", REFITS)):
         if not isinstance(getattr(p, name), str) or getattr(p, name) not in known:
             raise ValueError(f"{name} must be one of {tuple(known)}, got {getattr(p, name)!r}.")
-    for name in ("max_iter", "max_rank"):
+    for name in ("max_iter", "max_rank", "batch_size"):
         check_number(name, getattr(p, name), Integral, least=1)
     for name in ("alpha", "tol", "verbose"):
         check_number(name, getattr(p, name), Real, least=0)

@@ -24,14 +24,16 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
     ``"hazan"`` minimises squared loss and the penalty of w over the positive semidefinite Z with
     trace :math:`\le \eta`. The bias is not penalised. Z is kept as weighted bases, which are found
     one by one as eigenvectors of the gradient, until a bound on what is left to gain is small.
+    ``"online"`` learns row by row, all of the model within one ball; see Notes.
 
     Parameters
     ----------
-    method : {"greedy", "hazan"}, default="greedy"
-        Greedy coordinate descent on a nuclear norm, for any loss with bounded curvature, or
-        conditional gradient (Hazan's algorithm) under a bound of the trace, for squared loss.
+    method : {"greedy", "hazan", "online"}, default="greedy"
+        Greedy coordinate descent on a nuclear norm, for any loss with bounded curvature;
+        conditional gradient (Hazan's algorithm) under a bound of the trace, for squared loss; or
+        online conditional gradient, also for streams of ``partial_fit``.
     alpha : float, default=1.0
-        Penalty of the linear term.
+        Penalty of the linear term, for ``"greedy"`` and ``"hazan"``.
     beta : float or "auto", default="auto"
         Penalty of Z for ``"greedy"``, above 0. ``"auto"`` is a quarter of the spectral norm that
         the gradient would have if the linear model left nothing but noise, about
@@ -39,8 +41,9 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
         root mean square :math:`\sigma` of the loss' slopes; with the diagonal twice
         :math:`\sigma \max_j \big(\sum_i s_i x_{ij}^2 \|x_i\|^2\big)^{1/2}`.
     trace : float or "auto", default="auto"
-        The bound :math:`\eta` for ``"hazan"``, above 0. ``"auto"`` is five times the weight that
-        the first basis would have on its own.
+        The bound :math:`\eta` for ``"hazan"`` and :math:`\delta` for ``"online"``, above 0.
+        ``"auto"`` is five times the weight that the first basis would have on its own; a stream
+        reads it off its first batch.
     diagonal : bool, default=False
         Whether features combine with themselves, too, as in a polynomial network:
         :math:`\langle p_s, x \rangle^2` in place of :math:`A^2(p_s, x)`.
@@ -58,9 +61,13 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
         Bases at most; a limit of time and memory, which are proportional to it. The penalty
         decides about the rank.
     max_iter : int, default=100
-        Iterations at most, each of which brings one basis (up to four with ``refit="full"``).
+        Iterations at most, each of which brings one basis (up to four with ``refit="full"``);
+        passes over the rows for ``"online"``.
+    batch_size : int, default=10
+        Rows of a round of ``"online"``, which takes one eigenvector.
     tol : float, default=1e-4
-        Training ends when the duality gap is at most ``tol`` times the objective.
+        Training ends when the duality gap is at most ``tol`` times the objective; for ``"online"``
+        when three passes have gained at most ``tol`` times the loss of the first.
     random_state : int, RandomState or None, default=None
         Seed of the start of the search for eigenvectors. The result depends on it as far as ``tol``
         allows.
@@ -86,9 +93,13 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
     history_ : dict of str to list of float
         Per iteration: ``"loss"``, the mean loss; ``"objective"``, with the penalties divided by the
         number of rows; ``"duality_gap"``, a bound on how far the objective is from its least
-        value, in its unit; ``"rank"``, the number of bases in use; ``"seconds"``.
+        value, in its unit; ``"rank"``, the number of bases in use; ``"seconds"``. For
+        ``"online"``, per pass: ``"loss"``, the mean loss of each row just before it was learnt;
+        ``"rank"``; ``"seconds"``.
     n_iter_ : int
         Iterations of the last fit.
+    t_ : int
+        Rows visited by ``"online"``.
     n_features_in_, feature_names_in_ : int, ndarray
         As in scikit-learn.
 
@@ -102,10 +113,29 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
     An iteration takes some tens of products of X with a vector, and time and memory in proportion
     to rows times rank. No matrix of features by features is formed for more than 64 features.
 
+    *Online.* With :math:`\hat{x} = (x, 1)` the whole model is one symmetric matrix,
+
+    .. math:: f(x) = \tfrac12 \hat{x}^\top C \hat{x}, \qquad
+        C = \begin{pmatrix} Z & w \\ w^\top & 2 b \end{pmatrix}, \qquad \|C\|_* \le \delta,
+
+    where without ``diagonal`` the squares of features are left out, as in the other methods. After
+    the t-th round C goes the share :math:`\min(1, 2 / \sqrt t)` of the way to
+    :math:`-\delta \, \mathrm{sgn}(\lambda) u u^\top`, with the eigenpair of the largest
+    :math:`|\lambda|` of :math:`\eta_t \sum_s G_s + 2 C`, the gradients G of all rounds so far, and
+    :math:`\eta_t = \delta / t^{1/4} (\sum_s g_s^2)^{1/2}` with the bounds
+    :math:`g = \tfrac12 \sum |\ell'| \|\hat{x}\|^2` of their norms. Nothing is random. The state is
+    bounded by ``max_rank``: C has at most twice as many bases, and is then cut to the largest
+    ``max_rank``; so is the sum of gradients, whose latest ``max_rank`` rows or so are kept as they
+    are, and whose diagonal is exact. With fewer features than ``max_rank`` nothing is lost.
+    ``alpha``, ``beta`` and ``refit`` have no part in it. ``fit`` divides X by the root mean square
+    length of its rows, and :math:`\delta` bounds the matrix in this unit. A stream is learnt as it
+    is: rows one by one give the same model as any batches of them, if ``trace`` is a number.
+
     References
     ----------
     Blondel, Fujino, Ueda, "Convex Factorization Machines", ECML PKDD 2015.
     Yamada et al., "Convex Factorization Machine for Toxicogenomics Prediction", KDD 2017.
+    Lin, Zhang, Zhang, Zhu, "Online Compact Convexified Factorization Machine", WWW 2018.
 
     Examples
     --------
@@ -131,6 +161,7 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
         fit_intercept: bool = True,
         max_rank: int = 100,
         max_iter: int = 100,
+        batch_size: int = 10,
         tol: float = 1e-4,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -148,6 +179,7 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
         self.fit_intercept = fit_intercept
         self.max_rank = max_rank
         self.max_iter = max_iter
+        self.batch_size = batch_size
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -168,21 +200,26 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
 
     with the weights s of the rows and the nuclear norm, the sum of the absolute eigenvalues. The
     bias is not penalised. Z is kept as weighted bases, which are found one by one as eigenvectors
-    of the gradient, until a bound on what is left to gain is small.
+    of the gradient, until a bound on what is left to gain is small. ``method="online"`` learns row
+    by row, all of the model within one ball; see Notes.
 
     Parameters
     ----------
-    method : {"greedy"}, default="greedy"
-        Greedy coordinate descent on a nuclear norm. (The other method of
-        :class:`polyfm.ConvexFMRegressor` is for squared loss.)
+    method : {"greedy", "online"}, default="greedy"
+        Greedy coordinate descent on a nuclear norm, or online conditional gradient, also for
+        streams of ``partial_fit``. (The other method of :class:`polyfm.ConvexFMRegressor` is for
+        squared loss.)
     alpha : float, default=1.0
-        Penalty of the linear term.
+        Penalty of the linear term, for ``"greedy"``.
     beta : float or "auto", default="auto"
-        Penalty of Z, above 0. ``"auto"`` is a quarter of the spectral norm that the gradient
-        would have if the linear model left nothing but noise, about
+        Penalty of Z for ``"greedy"``, above 0. ``"auto"`` is a quarter of the spectral norm that
+        the gradient would have if the linear model left nothing but noise, about
         :math:`\sigma \max_j \big(\sum_i s_i x_{ij}^2 (\|x_i\|^2 - x_{ij}^2)\big)^{1/2}` with the
         root mean square :math:`\sigma` of the loss' slopes; with the diagonal twice
         :math:`\sigma \max_j \big(\sum_i s_i x_{ij}^2 \|x_i\|^2\big)^{1/2}`.
+    trace : float or "auto", default="auto"
+        The bound :math:`\delta` for ``"online"``, above 0. ``"auto"`` is five times the weight that
+        the first basis would have on its own; a stream reads it off its first batch.
     diagonal : bool, default=False
         Whether features combine with themselves, too, as in a polynomial network:
         :math:`\langle p_s, x \rangle^2` in place of :math:`A^2(p_s, x)`.
@@ -199,9 +236,13 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
         Bases at most; a limit of time and memory, which are proportional to it. The penalty
         decides about the rank.
     max_iter : int, default=100
-        Iterations at most, each of which brings one basis (up to four with ``refit="full"``).
+        Iterations at most, each of which brings one basis (up to four with ``refit="full"``);
+        passes over the rows for ``"online"``.
+    batch_size : int, default=10
+        Rows of a round of ``"online"``, which takes one eigenvector.
     tol : float, default=1e-4
-        Training ends when the duality gap is at most ``tol`` times the objective.
+        Training ends when the duality gap is at most ``tol`` times the objective; for ``"online"``
+        when three passes have gained at most ``tol`` times the loss of the first.
     random_state : int, RandomState or None, default=None
         Seed of the start of the search for eigenvectors. The result depends on it as far as ``tol``
         allows.
@@ -225,14 +266,17 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
     weights_ : dict of int to ndarray of shape (rank,) or (n_classes, rank)
         Their weights :math:`\lambda`, in falling order of size, with the key 2.
     size_ : float or ndarray of shape (n_classes,)
-        The penalty ``beta`` that was used.
+        The penalty ``beta`` or the bound ``trace`` that was used.
     history_ : dict of str to list of float
         Per iteration, summed over the models of several classes: ``"loss"``, the mean loss;
         ``"objective"``, with the penalties divided by the number of rows; ``"duality_gap"``, a
         bound on how far the objective is from its least value, in its unit; ``"rank"``, the
-        number of bases in use; ``"seconds"``.
+        number of bases in use; ``"seconds"``. For ``"online"``, per pass: ``"loss"``, the mean
+        loss of each row just before it was learnt; ``"rank"``; ``"seconds"``.
     n_iter_ : int
         Iterations of the last fit.
+    t_ : int
+        Rows visited by ``"online"``.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     n_features_in_, feature_names_in_ : int, ndarray
@@ -247,9 +291,28 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
     An iteration takes some tens of products of X with a vector, and time and memory in proportion
     to rows times rank. No matrix of features by features is formed for more than 64 features.
 
+    *Online.* With :math:`\hat{x} = (x, 1)` the whole model is one symmetric matrix,
+
+    .. math:: f(x) = \tfrac12 \hat{x}^\top C \hat{x}, \qquad
+        C = \begin{pmatrix} Z & w \\ w^\top & 2 b \end{pmatrix}, \qquad \|C\|_* \le \delta,
+
+    where without ``diagonal`` the squares of features are left out, as in the other methods. After
+    the t-th round C goes the share :math:`\min(1, 2 / \sqrt t)` of the way to
+    :math:`-\delta \, \mathrm{sgn}(\lambda) u u^\top`, with the eigenpair of the largest
+    :math:`|\lambda|` of :math:`\eta_t \sum_s G_s + 2 C`, the gradients G of all rounds so far, and
+    :math:`\eta_t = \delta / t^{1/4} (\sum_s g_s^2)^{1/2}` with the bounds
+    :math:`g = \tfrac12 \sum |\ell'| \|\hat{x}\|^2` of their norms. Nothing is random. The state is
+    bounded by ``max_rank``: C has at most twice as many bases, and is then cut to the largest
+    ``max_rank``; so is the sum of gradients, whose latest ``max_rank`` rows or so are kept as they
+    are, and whose diagonal is exact. With fewer features than ``max_rank`` nothing is lost.
+    ``alpha``, ``beta`` and ``refit`` have no part in it. ``fit`` divides X by the root mean square
+    length of its rows, and :math:`\delta` bounds the matrix in this unit. A stream is learnt as it
+    is: rows one by one give the same model as any batches of them, if ``trace`` is a number.
+
     References
     ----------
     Blondel, Fujino, Ueda, "Convex Factorization Machines", ECML PKDD 2015.
+    Lin, Zhang, Zhang, Zhu, "Online Compact Convexified Factorization Machine", WWW 2018.
 
     Examples
     --------
@@ -267,6 +330,7 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
         method: str = "greedy",
         alpha: float = 1.0,
         beta: float | str = "auto",
+        trace: float | str = "auto",
         diagonal: bool = False,
         refit: str = "diagonal",
         loss: Any = "logistic",
@@ -274,6 +338,7 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
         fit_intercept: bool = True,
         max_rank: int = 100,
         max_iter: int = 100,
+        batch_size: int = 10,
         tol: float = 1e-4,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -284,6 +349,7 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
         self.method = method
         self.alpha = alpha
         self.beta = beta
+        self.trace = trace
         self.diagonal = diagonal
         self.refit = refit
         self.loss = loss
@@ -291,6 +357,7 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
         self.fit_intercept = fit_intercept
         self.max_rank = max_rank
         self.max_iter = max_iter
+        self.batch_size = batch_size
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -25,12 +25,19 @@ from polyfm.models.pqr import PQR
 from polyfm.persistence.container import TENSOR_TYPES, ModelFileError
 from polyfm.persistence.frozen import FrozenDiFactoLearner, FrozenLearner, FrozenPQRLearner
 from polyfm.solvers._epoch import Penalties, Switches
+from polyfm.solvers._low_rank import LowRank
 from polyfm.solvers.batches import BatchLearner
 from polyfm.solvers.convex_learner import ConvexLearner
 from polyfm.solvers.coordinate_descent import CoordinateLearner
 from polyfm.solvers.learner import Settings
 from polyfm.solvers.lifted_descent import LiftedLearner
 from polyfm.solvers.memory_adaptive import DiFactoLearner, FactorSteps
+from polyfm.solvers.online_conditional_gradient import (
+    Form,
+    GradientSum,
+    OnlineConvexLearner,
+    OnlineSettings,
+)
 from polyfm.solvers.projective import PQRLearner
 from polyfm.solvers.quasi_newton import QuasiNewtonLearner
 from polyfm.solvers.stochastic import StochasticLearner
@@ -48,6 +55,7 @@ def _records() -> dict[str, type]:
     classes += [Lifted, LiftedParameters, LiftedLearner, ConvexLearner]
     classes += [PQR, PQRLearner, FrozenPQRLearner, WaitingRows]
     classes += [DiFacto, DiFactoLearner, FactorSteps, FrozenDiFactoLearner]
+    classes += [OnlineConvexLearner, OnlineSettings, Form, GradientSum, LowRank]
     for package in _SPEC_PACKAGES:
         module = importlib.import_module(f"polyfm.{package}")
         classes += [getattr(module, name) for name in module.__all__]

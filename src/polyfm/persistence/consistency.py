@@ -21,6 +21,7 @@ from polyfm.persistence.frozen import FrozenDiFactoLearner, FrozenLearner, Froze
 from polyfm.solvers.convex_learner import ConvexLearner
 from polyfm.solvers.learner import Learner
 from polyfm.solvers.memory_adaptive import DiFactoLearner
+from polyfm.solvers.online_conditional_gradient import OnlineConvexLearner
 from polyfm.solvers.projective import PQRLearner
 
 
@@ -40,6 +41,9 @@ def check_consistent(model: Any) -> None:
 def _check_learner(learner: Any, layout: Layout, n_features: int) -> None:
     if isinstance(learner, ConvexLearner):
         _check_convex(learner, layout, n_features)
+    elif isinstance(learner, OnlineConvexLearner):
+        _check_convex(learner, layout, n_features)
+        _check_online(learner, n_features)
     elif isinstance(learner, PQRLearner):
         for model in [learner.model, *learner.rivals]:
             _check_pqr(model, learner, n_features)
@@ -83,7 +87,7 @@ def _check_learning(learner: Learner, layout: Layout, n_features: int) -> None:
         raise ModelFileError("the kernel does not fit the parameters.")
 
 
-def _check_convex(learner: ConvexLearner, layout: Layout, n_features: int) -> None:
+def _check_convex(learner: Any, layout: Layout, n_features: int) -> None:
     m, k = layout.degrees.shape
     p = learner.model.parameters
     shapes = {
@@ -100,6 +104,24 @@ def _check_convex(learner: ConvexLearner, layout: Layout, n_features: int) -> No
         raise ModelFileError("the parameters of a convex model are not in double precision.")
     if kernels.n_degree_weights(learner.model.kernel) != m or learner.model.n_dummies:
         raise ModelFileError("the kernel does not fit the parameters.")
+
+
+def _check_online(learner: OnlineConvexLearner, n_features: int) -> None:
+    size, sums = n_features + 1, learner.gradient
+    for name, matrix in (("matrix", learner.matrix), ("gradient", sums.former)):
+        _check_shape(f"the bases of {name}", matrix.bases, (len(matrix.weights), size))
+    n, n_values = len(sums.slopes), len(sums.indices)
+    _check_shape("indptr", sums.indptr, (n + 1,))
+    _check_shape("values", sums.values, (n_values,))
+    for name, array in (("diagonal", sums.diagonal), ("start", learner.start)):
+        _check_shape(name, array, (size,))
+    floats = (*learner.matrix, *sums.former, sums.values, sums.slopes, sums.diagonal, learner.start)
+    if {array.dtype for array in floats} != {np.dtype(np.float64)}:
+        raise ModelFileError("the parameters of a convex model are not in double precision.")
+    inside = np.all((sums.indices >= 0) & (sums.indices < size))
+    rises = np.all(np.diff(sums.indptr) >= 0)
+    if not (inside and rises and sums.indptr[0] == 0 and sums.indptr[-1] == n_values):
+        raise ModelFileError("the latest rows are no matrix of this width.")
 
 
 def _check_lifted(model: Lifted, layout: Layout, n_features: int) -> None:

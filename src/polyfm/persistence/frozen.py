@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from polyfm.data.rows import Rows
 from polyfm.solvers.convex_learner import ConvexLearner
 from polyfm.solvers.memory_adaptive import DiFactoLearner
+from polyfm.solvers.online_conditional_gradient import OnlineConvexLearner
 from polyfm.solvers.projective import PQRLearner
 from polyfm.solvers.stochastic import StochasticLearner
 
@@ -85,6 +86,8 @@ def frozen(learner: Any) -> Any:
     if isinstance(learner, ConvexLearner):
         # It remembers nothing else.
         return learner
+    if isinstance(learner, OnlineConvexLearner):
+        return ConvexLearner(learner.model, learner.size)
     if isinstance(learner, DiFactoLearner):
         return FrozenDiFactoLearner.of(learner)
     kind = FrozenPQRLearner if isinstance(learner, PQRLearner) else FrozenLearner

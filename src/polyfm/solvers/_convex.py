@@ -95,7 +95,7 @@ class Problem:
         fit_intercept: bool,
     ) -> Self:
         """Bring rows of a canonical CSR matrix to the unit in which they are learnt."""
-        unit = _root_mean_square_length(X, weight)
+        unit = root_mean_square_length(X, weight)
         scaled = sp.csr_matrix((X.data / unit, X.indices, X.indptr), shape=X.shape)
         squares = sp.csr_matrix((scaled.data**2, X.indices, X.indptr), shape=X.shape)
         problem = cls(
@@ -235,7 +235,8 @@ def _loss_and_slopes(loss, y, p, weight, slopes):
     return total
 
 
-def _root_mean_square_length(X: sp.csr_matrix, weight: Floats) -> float:
+def root_mean_square_length(X: sp.csr_matrix, weight: Floats) -> float:
+    """Return the weighted root mean square of the lengths of rows; 1 if all are 0."""
     largest = float(np.abs(X.data).max(initial=0.0))
     if largest == 0.0:
         return 1.0
