@@ -29,6 +29,7 @@ from polyfm.solvers._epoch import Penalties, Switches
 from polyfm.solvers.learner import Settings
 from polyfm.solvers.memory_adaptive import DiFactoLearner, FactorSteps
 from polyfm.updates import FTRLProximal
+from polyfm.updates.ftrl import learning_rates
 
 _STRUCTURE = ("ranks", "thresholds", "fit_intercept", "loss")
 _PENALTIES = ("l2", "l1", "elasticnet")
@@ -181,6 +182,18 @@ class MemoryAdaptive(Streamed):
     def ranks_(self) -> NDArray[np.int64]:
         """Number of factors of each feature, (n_features,) or (n_classes, n_features)."""
         return _stacked([learner.model.ranks() for learner in self._fitted()])
+
+    @property
+    def learning_rates_(self) -> NDArray[np.float64]:
+        """Present learning rate of each linear weight, (n_features,) or (n_classes, n_features).
+
+        In the unit of the standardised target and column, if ``fit`` came first.
+        """
+        rates = []
+        for learner in self._fitted():
+            rule = learner.settings.rule
+            rates.append(learning_rates(rule, learner.model.linear[:, 2], rule.learning_rate))
+        return _stacked(rates)
 
     @property
     def counts_(self) -> NDArray[np.int64]:

@@ -110,6 +110,8 @@ class DiFactoRegressor(MemoryAdaptive, FMRegressor):
         How many factors each feature has, 0 for none.
     counts_ : ndarray of shape (n_features,)
         In how many rows each feature was: in the first epoch of each ``fit`` and in streams.
+    learning_rates_ : ndarray of shape (n_features,)
+        The rate :math:`\eta / (c + \sqrt n)` that each linear weight has come to.
     n_factors_ : int
         How many factors have been allocated, over all features.
     factors_ : dict of int to ndarray of shape (n_features, rank)
@@ -319,6 +321,8 @@ class DiFactoClassifier(MemoryAdaptive, FMClassifier):
         How many factors each feature has, 0 for none.
     counts_ : ndarray of shape (n_features,)
         In how many rows each feature was: in the first epoch of each ``fit`` and in streams.
+    learning_rates_ : ndarray of shape (n_features,) or (n_classes, n_features)
+        The rate :math:`\eta / (c + \sqrt n)` that each linear weight has come to.
     n_factors_ : int
         How many factors have been allocated, over all features and classes.
     factors_ : dict of int to ndarray of shape (n_features, rank) or (n_classes, n_features, rank)

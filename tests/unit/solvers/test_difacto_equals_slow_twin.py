@@ -45,6 +45,8 @@ def _assert_same(model, twin, X, units=1.0):
     np.testing.assert_array_equal(model.coef_ == 0, twin.w == 0)
     np.testing.assert_array_equal(model.ranks_, twin.ranks)
     np.testing.assert_array_equal(model.counts_, twin.counts)
+    rates = model.learning_rate / (model.damping + np.sqrt(twin.n))
+    np.testing.assert_allclose(model.learning_rates_, rates, rtol=0, atol=1e-10)
     assert model.n_factors_ == twin.ranks.sum()
     expected = twin.factors * units[:, np.newaxis] * np.sqrt(scale)
     np.testing.assert_allclose(model.factors_[2], expected, rtol=0, atol=1e-10)
