@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyfm.datasets import fetch_movielens_1m
-from polyfm.experiments import EXPERIMENTS, descent, links
+from polyfm.datasets import fetch_criteo_mini, fetch_movielens_1m
+from polyfm.experiments import EXPERIMENTS, descent, hierarchy, links
 from polyfm.experiments.link_draws import films
 
 FOLDERS = {
@@ -85,6 +85,18 @@ def test_rank_32_on_movielens_1m():
     bundle = fetch_movielens_1m()
     settings = dict(descent._beta_by_count(bundle, "random"))["15 at the mean"]
     assert descent._error(*bundle.split("random"), 32, settings) < 0.846
+
+
+def test_strong_hierarchy_with_few_features():
+    need("criteo")
+    X, X_test, y, y_test = fetch_criteo_mini().split()
+    rows = hierarchy.Task("Criteo", X, y, X_test, y_test, labels=True)
+    make = hierarchy._models(True)["SHFM"]
+    settings = dict(learning_rate=0.1, beta=30.0, penalty="l1", init_scale=0.2)
+    course = hierarchy._learn(make(**settings), hierarchy._in_random_order(rows), 8)
+    assert min(course.scores) < 0.49
+    assert course.assumptions[course.best].zero_share > 0.97
+    assert all(found.orthogonal_share < 1e-4 for found in course.assumptions)
 
 
 def test_unseen_pairs():
