@@ -160,8 +160,8 @@ def regret(
 
 
 def _check_convex(model: Any) -> None:
-    from polyfm.estimators.ftrl import FTRL
     from polyfm.estimators._pqr import ProjectiveQuadratic
+    from polyfm.estimators.ftrl import FTRL
 
     if not isinstance(model, FTRL | ProjectiveQuadratic):
         raise ValueError(
