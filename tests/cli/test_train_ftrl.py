@@ -51,4 +51,4 @@ def test_trains_on_labels(run: Run, folder: Path, name: str, kind: type) -> None
 def test_flags_of_another_estimator_are_refused(run: Run, folder: Path) -> None:
     result = run("train", folder / "all.svm", "--model", "m", "--batch-size", 4)
     assert result.code != 0
-    assert "--batch-size is for --estimator hierarchical-fm" in result.err
+    assert "--batch-size is for --estimator convex-fm or hierarchical-fm" in result.err

@@ -276,13 +276,16 @@ def _estimator(args: argparse.Namespace, target: NDArray[Any]) -> Any:
 def _refuse_foreign_flags(args: argparse.Namespace, task: str) -> None:
     """Raise a ValueError for a flag that only another estimator has."""
     own = _flags.documented(_FAMILIES[args.estimator][task])
+    owners: dict[str, list[str]] = {}
     for family, estimators in _FAMILIES.items():
         for name in _flags.documented(estimators[task]):
-            if name not in own and name not in _DEFAULTS and hasattr(args, name):
-                flag = "--" + name.replace("_", "-")
-                raise ValueError(
-                    f"{flag} is for --estimator {family}, but the estimator is {args.estimator}."
-                )
+            owners.setdefault(name, []).append(family)
+    for name, families in owners.items():
+        if name not in own and name not in _DEFAULTS and hasattr(args, name):
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for --estimator {' or '.join(families)}, but the "
+                f"estimator is {args.estimator}."
+            )
 
 
 def _fields(args: argparse.Namespace, data: Data) -> dict[str, Any]:
