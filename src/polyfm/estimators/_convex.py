@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from polyfm.estimators import _parts
-from polyfm.estimators._convex_online import ONLINE, STRUCTURE, OnlineConvex
+from polyfm.estimators._convex_online import LARGEST_BATCH, ONLINE, STRUCTURE, OnlineConvex
 from polyfm.estimators._numbers import check_number
 from polyfm.estimators._transaction import all_or_nothing
 from polyfm.estimators._validation import Labelled
@@ -204,8 +204,10 @@ def _check_parameters(estimator: ConvexFM) -> None:
     for name, known in (("method", (*METHODS, ONLINE)), ("refit", REFITS)):
         if not isinstance(getattr(p, name), str) or getattr(p, name) not in known:
             raise ValueError(f"{name} must be one of {tuple(known)}, got {getattr(p, name)!r}.")
-    for name in ("max_iter", "max_rank", "batch_size"):
+    for name in ("max_iter", "max_rank"):
         check_number(name, getattr(p, name), Integral, least=1)
+    check_number("batch_size", p.batch_size, Integral, least=1, most=LARGEST_BATCH)
+    check_number("learning_rate", p.learning_rate, Real, above=0)
     for name in ("alpha", "tol", "verbose"):
         check_number(name, getattr(p, name), Real, least=0)
     for name in ("beta", "trace"):

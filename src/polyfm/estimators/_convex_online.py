@@ -26,6 +26,8 @@ from polyfm.solvers.online_conditional_gradient import (
 )
 
 ONLINE = "online"
+LARGEST_BATCH = 10_000
+"""Products of each row of a round with each other are worked out."""
 _PATIENCE = 3
 """Passes without improvement after which a fit ends."""
 STRUCTURE = ("method", "diagonal", "fit_linear", "fit_intercept", "loss")
@@ -40,6 +42,7 @@ class OnlineConvex(BaseFM):
     trace: Any
     batch_size: int
     max_rank: int
+    learning_rate: float
 
     @property
     def _solver(self) -> str:
@@ -87,7 +90,9 @@ class OnlineConvex(BaseFM):
     def _online_settings(self) -> OnlineSettings:
         form = Form(bool(self.diagonal), bool(self.fit_linear), bool(self.fit_intercept))
         loss = self._scale.scaled(self._loss)
-        return OnlineSettings(loss, form, int(self.batch_size), int(self.max_rank))
+        return OnlineSettings(
+            loss, form, int(self.batch_size), int(self.max_rank), float(self.learning_rate)
+        )
 
     def _go_on(self, loss: Any, n_rows: int) -> None:
         _parts.check_unchanged(self._structure, {name: getattr(self, name) for name in STRUCTURE})

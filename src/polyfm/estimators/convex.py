@@ -65,6 +65,9 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
         passes over the rows for ``"online"``.
     batch_size : int, default=10
         Rows of a round of ``"online"``, which takes one eigenvector.
+    learning_rate : float, default=10.0
+        How much gradients weigh in ``"online"``, :math:`\gamma` in the Notes: 1 is what the regret
+        bound asks for, larger ones are faster on most data.
     tol : float, default=1e-4
         Training ends when the duality gap is at most ``tol`` times the objective; for ``"online"``
         when three passes have gained at most ``tol`` times the loss of the first.
@@ -122,8 +125,8 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
     the t-th round C goes the share :math:`\min(1, 2 / \sqrt t)` of the way to
     :math:`-\delta \, \mathrm{sgn}(\lambda) u u^\top`, with the eigenpair of the largest
     :math:`|\lambda|` of :math:`\eta_t \sum_s G_s + 2 C`, the gradients G of all rounds so far, and
-    :math:`\eta_t = \delta / t^{1/4} (\sum_s g_s^2)^{1/2}` with the bounds
-    :math:`g = \tfrac12 \sum |\ell'| \|\hat{x}\|^2` of their norms. Nothing is random. The state is
+    :math:`\eta_t = \gamma \delta / t^{1/4} (\sum_s g_s^2)^{1/2}` with their Frobenius norms
+    g. Rounds of more rows have less noise in their gradients. Nothing is random. The state is
     bounded by ``max_rank``: C has at most twice as many bases, and is then cut to the largest
     ``max_rank``; so is the sum of gradients, whose latest ``max_rank`` rows or so are kept as they
     are, and whose diagonal is exact. With fewer features than ``max_rank`` nothing is lost.
@@ -162,6 +165,7 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
         max_rank: int = 100,
         max_iter: int = 100,
         batch_size: int = 10,
+        learning_rate: float = 10.0,
         tol: float = 1e-4,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -180,6 +184,7 @@ class ConvexFMRegressor(ConvexFM, FMRegressor):
         self.max_rank = max_rank
         self.max_iter = max_iter
         self.batch_size = batch_size
+        self.learning_rate = learning_rate
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -240,6 +245,9 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
         passes over the rows for ``"online"``.
     batch_size : int, default=10
         Rows of a round of ``"online"``, which takes one eigenvector.
+    learning_rate : float, default=10.0
+        How much gradients weigh in ``"online"``, :math:`\gamma` in the Notes: 1 is what the regret
+        bound asks for, larger ones are faster on most data.
     tol : float, default=1e-4
         Training ends when the duality gap is at most ``tol`` times the objective; for ``"online"``
         when three passes have gained at most ``tol`` times the loss of the first.
@@ -300,8 +308,8 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
     the t-th round C goes the share :math:`\min(1, 2 / \sqrt t)` of the way to
     :math:`-\delta \, \mathrm{sgn}(\lambda) u u^\top`, with the eigenpair of the largest
     :math:`|\lambda|` of :math:`\eta_t \sum_s G_s + 2 C`, the gradients G of all rounds so far, and
-    :math:`\eta_t = \delta / t^{1/4} (\sum_s g_s^2)^{1/2}` with the bounds
-    :math:`g = \tfrac12 \sum |\ell'| \|\hat{x}\|^2` of their norms. Nothing is random. The state is
+    :math:`\eta_t = \gamma \delta / t^{1/4} (\sum_s g_s^2)^{1/2}` with their Frobenius norms
+    g. Rounds of more rows have less noise in their gradients. Nothing is random. The state is
     bounded by ``max_rank``: C has at most twice as many bases, and is then cut to the largest
     ``max_rank``; so is the sum of gradients, whose latest ``max_rank`` rows or so are kept as they
     are, and whose diagonal is exact. With fewer features than ``max_rank`` nothing is lost.
@@ -339,6 +347,7 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
         max_rank: int = 100,
         max_iter: int = 100,
         batch_size: int = 10,
+        learning_rate: float = 10.0,
         tol: float = 1e-4,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -358,6 +367,7 @@ class ConvexFMClassifier(ConvexFM, FMClassifier):
         self.max_rank = max_rank
         self.max_iter = max_iter
         self.batch_size = batch_size
+        self.learning_rate = learning_rate
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -14,12 +14,12 @@ After the t-th round of rows, C moves to :math:`(1 - s) C + s V`, :math:`s = \mi
 towards the V of the ball that is the least in :math:`\langle V, F \rangle`,
 
 .. math:: F = \eta \sum_{s \le t} G_s + 2 C, \qquad V = -\delta \, \mathrm{sgn}(\lambda) u u^T,
-    \qquad \eta = \frac{\delta}{t^{1/4} \bigl( \sum_{s \le t} g_s^2 \bigr)^{1/2}},
+    \qquad \eta = \frac{\gamma \delta}{t^{1/4} \bigl( \sum_{s \le t} g_s^2 \bigr)^{1/2}},
 
-with the eigenpair of the largest :math:`|\lambda|` of F, the gradients :math:`G_s` of the rounds,
-and bounds :math:`g_s = \tfrac12 \sum |\ell'| \|\hat{x}\|^2` of their norms. A ball of diameter
-:math:`2 \delta` and a common bound g of the norms would make it
-:math:`\eta = 2 \delta / 2 g t^{3/4}`; the root mean square serves where none is known.
+with the eigenpair of the largest :math:`|\lambda|` of F, the gradients :math:`G_s` of the rounds
+and their Frobenius norms :math:`g_s`. A ball of diameter :math:`2 \delta` and a common bound g of
+the norms would make it :math:`\eta = 2 \delta / 2 g t^{3/4}`; the root mean square serves where
+none is known, and :math:`\gamma` is 1.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from polyfm.solvers.convex_learner import ConvexLearner, layout_of
 
 _AUTO_TRACE = 5.0
 _SMALLEST_TRACE = 1e-12
-_LARGEST = 1e150
-"""Of what is squared."""
+_LARGEST = 1e300
+_ROUNDING = 1e-12
 
 
 class Form(NamedTuple):
@@ -65,6 +65,8 @@ class OnlineSettings(NamedTuple):
     """Rows of a round."""
     max_rank: int
     """Of C and of the sum of gradients, when they are cut; they may be twice as large before."""
+    learning_rate: float
+    """The factor gamma of eta."""
 
 
 class GradientSum(NamedTuple):
@@ -123,6 +125,21 @@ class GradientSum(NamedTuple):
             diagonal=diagonal,
         )
 
+    def square_of_latest(self, n: int, form: Form) -> float:
+        """Return the squared Frobenius norm of the part of the n latest rows."""
+        rows, slopes = self.latest[-n:], self.slopes[-n:]
+        products = (rows @ rows.T).toarray()
+        corner = float(slopes.sum()) if form.bias else 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            whole = float(slopes @ (products * products) @ slopes)
+            own = rows.multiply(rows).T @ slopes
+            left_out = own if not form.diagonal else own[-1:]
+            square = whole - float(left_out @ left_out) + corner * corner
+        if not np.isfinite(square):
+            return np.inf
+        # Where nothing but rounding is left, there is nothing.
+        return 0.25 * square if square > _ROUNDING * (whole + corner * corner) else 0.0
+
     def cut(self, rank: int) -> Self:
         """Return the sum with low rank for the latest rows, too."""
         weights = np.concatenate([self.former.weights, 0.5 * self.slopes])
@@ -151,9 +168,7 @@ class OnlineConvexLearner:
     unit : float
         What the values of rows are divided by before all else.
     squares : float
-        Sum of the squares of the rounds' bounds.
-    bound : float
-        The bound of the present round.
+        Sum of the squared norms of the rounds' gradients.
     """
 
     model: Factorized
@@ -164,7 +179,6 @@ class OnlineConvexLearner:
     start: Floats
     unit: float = 1.0
     squares: float = 0.0
-    bound: float = 0.0
     n_rounds: int = 0
     n_waiting: int = 0
     """Rows of the present round so far."""
@@ -219,29 +233,30 @@ class OnlineConvexLearner:
         """Add the gradients of some rows of one round; return the sum of their losses."""
         form, size = self.settings.form, len(self.start)
         slopes, diagonal = np.empty(len(numbers)), self.gradient.diagonal.copy()
-        sums = np.array([0.0, self.bound])
-        _look_at(
-            self.settings.loss, form, self.matrix, rows, read_only(numbers), slopes, diagonal, sums
+        total = _look_at(
+            self.settings.loss, form, self.matrix, rows, read_only(numbers), slopes, diagonal
         )
-        if not (np.isfinite(slopes).all() and abs(sums).max() < _LARGEST):
-            raise _divergence(rows)
+        if not np.isfinite(slopes).all():
+            raise _divergence(rows.values)
         hats = _with_ones(rows, numbers, size, 1.0 if form.linear else 0.0)
         self.gradient = self.gradient.plus(hats, slopes, diagonal)
-        self.bound = float(sums[1])
         self.n_waiting += len(numbers)
         self.n_visits += len(numbers)
-        return float(sums[0])
+        return float(total)
 
     def _end_round(self) -> None:
         self.n_waiting, self.n_rounds = 0, self.n_rounds + 1
-        self.squares += self.bound * self.bound
-        self.bound = 0.0
+        square = self.gradient.square_of_latest(self.settings.batch_size, self.settings.form)
+        if not square < _LARGEST:
+            raise _divergence(self.gradient.values)
+        self.squares += square
         if len(self.gradient.slopes) >= self.settings.max_rank:
             self.gradient = self.gradient.cut(self.settings.max_rank)
         if self.squares == 0.0:  # nothing has had a gradient
             return
         t = self.n_rounds
-        eta, times = self.size / (t**0.25 * np.sqrt(self.squares)), self.gradient.operator()
+        scale, times = self.settings.learning_rate * self.size, self.gradient.operator()
+        eta = scale / (t**0.25 * np.sqrt(self.squares))
 
         def objective(vector: Floats) -> Floats:
             product: Floats = eta * times(vector) + 2.0 * self.matrix.times(vector)
@@ -333,8 +348,8 @@ def _extreme(times: Callable[[Floats], Floats], near: Floats) -> tuple[float, Fl
     return value, vector
 
 
-def _divergence(rows: Rows) -> DivergenceError:
-    largest = float(np.abs(rows.values).max(initial=0.0))
+def _divergence(values: Floats) -> DivergenceError:
+    largest = float(np.abs(values).max(initial=0.0))
     return DivergenceError(
         "training diverged: a gradient is not a finite number among rows whose largest value "
         f"is {largest:.6g}. Bring the columns of X to a common scale (for example with "
@@ -393,9 +408,10 @@ def _score(form, matrix, rows, numbers, out):
 
 
 @jit
-def _look_at(loss, form, matrix, rows, numbers, slopes, diagonal, sums):
-    """Write the slopes of some rows; add up losses, bounds of gradients, and the diagonal part."""
+def _look_at(loss, form, matrix, rows, numbers, slopes, diagonal):
+    """Write the slopes of some rows, add their diagonal part, and return the sum of the losses."""
     corner = diagonal.size - 1
+    total = 0.0
     for i in range(numbers.size):
         row = numbers[i]
         first, last = rows.indptr[row], rows.indptr[row + 1]
@@ -404,15 +420,12 @@ def _look_at(loss, form, matrix, rows, numbers, slopes, diagonal, sums):
         weight, target = rows.weight[row], rows.target[row]
         slope = weight * losses.gradient(loss, target, score)
         slopes[i] = slope
-        length = 1.0
-        for t in range(indices.size):
-            square = values[t] * values[t]
-            length += square
-            if not form.diagonal:
-                diagonal[indices[t]] += slope * square
+        if not form.diagonal:
+            for t in range(indices.size):
+                diagonal[indices[t]] += slope * values[t] * values[t]
         if form.linear and not form.bias:
             diagonal[corner] += slope
         if form.bias and not form.linear:
             diagonal[corner] -= slope
-        sums[0] += weight * losses.value(loss, target, score)
-        sums[1] += 0.5 * abs(slope) * length
+        total += weight * losses.value(loss, target, score)
+    return total

@@ -28,7 +28,7 @@ def _state(model):
     blocks = []
     for learner in model._learners:
         blocks += [*learner.matrix, *learner.gradient.former, *learner.gradient[1:], learner.start]
-        blocks.append(np.array([learner.squares, learner.bound, learner.n_rounds]))
+        blocks.append(np.array([learner.squares, learner.n_rounds]))
     return [np.array(block) for block in blocks]
 
 
