@@ -9,8 +9,11 @@ from polyfm.experiments.clicks import adult, criteo, frappe
 from polyfm.experiments.cost import hofm_cost
 from polyfm.experiments.descent import ratings_descent
 from polyfm.experiments.hierarchy import shfm
+from polyfm.experiments.hindsight import regret_curves
 from polyfm.experiments.links import hofm_links
 from polyfm.experiments.networks import pn_recommender, pn_weights
+from polyfm.experiments.online_clicks import pqr_ctr
+from polyfm.experiments.projective import pqr_ratings
 from polyfm.experiments.ratings import movielens_1m, movielens_100k
 from polyfm.experiments.report import Report
 from polyfm.experiments.solvers import hofm_solvers
@@ -31,6 +34,9 @@ EXPERIMENTS = {
     "pn-regression": pn_regression,
     "shfm": shfm,
     "unseen-interactions": unseen_interactions,
+    "pqr-ratings": pqr_ratings,
+    "pqr-ctr": pqr_ctr,
+    "regret": regret_curves,
 }
 """Experiments by the name users give."""
 
