@@ -14,9 +14,10 @@ from polyfm.kernels import ANOVA, Polynomial
 from polyfm.losses import Huber, Logistic, Squared, SquaredHinge
 from polyfm.models.layout import lay_out
 from polyfm.penalties import L2
+from polyfm.solvers._by_column import columns_of
 from polyfm.solvers._epoch import Penalties, Switches
 from polyfm.solvers.learner import Settings
-from polyfm.solvers.lifted_descent import Descent, LiftedLearner, columns_of
+from polyfm.solvers.lifted_descent import Descent, LiftedLearner
 
 SPECS = {
     "squared": Squared(),
@@ -56,7 +57,7 @@ def start(
     )
     rows = as_rows(sp.csr_matrix(X), None, weight).with_target(y)
     learner.set_rows(rows)
-    columns = columns_of(rows, X.shape[1])
+    columns = columns_of(rows, X.shape[1], ones=True)
     return learner, rows, Descent(learner, rows, columns, np.empty((len(y), learner.n_cells)))
 
 
@@ -202,7 +203,9 @@ def test_a_dwarfing_feature_loses_no_digits(random, degree):
     )
     # All columns have start factors in inverse proportion to their size: undo that.
     learner.model.parameters.table[0] = 1.0
-    descent = Descent(learner, rows, columns_of(rows, 8), np.empty((20, learner.n_cells)))
+    descent = Descent(
+        learner, rows, columns_of(rows, 8, ones=True), np.empty((20, learner.n_cells))
+    )
     slow = slow_copy(learner, "anova") if degree == 3 else None
     for _ in range(2):
         descent.epoch()
