@@ -49,4 +49,4 @@ def test_what_it_cannot_learn_is_told(run: Run, folder: Path) -> None:
 
 def test_help_names_it(run: Run) -> None:
     text = " ".join(run("train", "--help").out.split())
-    assert "{adagrad,sgd,cd,lbfgs}" in text and "(L-BFGS)" in text
+    assert "{adagrad,sgd,ftrl,cd,lbfgs}" in text and "(L-BFGS)" in text

@@ -159,7 +159,7 @@ def test_every_loader_says_what_to_do_when_nothing_is_there(small, monkeypatch):
 
     monkeypatch.setattr(home, "urlopen", offline)
     loaders = [name for name in datasets.__all__ if name.startswith("fetch_")]
-    assert len(loaders) == 16
+    assert len(loaders) == 17
     for name in loaders:
         with pytest.raises(
             datasets.DatasetNotFoundError, match=r"get .* from https://.*POLYFM_DAT"

@@ -69,7 +69,7 @@ def test_own_rows_change_nothing_but_the_place():
 
 def _room(learner, rows):
     indices = np.empty((2, rows.longest), dtype=rows.indices.dtype)
-    return stochastic._Work(learner.model.work_cells(rows.longest), indices)
+    return stochastic.Work(learner.model.work_cells(rows.longest), indices)
 
 
 @pytest.mark.parametrize("order", [1, 2])
