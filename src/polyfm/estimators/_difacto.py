@@ -67,9 +67,7 @@ class MemoryAdaptive(Streamed):
         check_number("validation_fraction", p.validation_fraction, Real, above=0, below=1)
         if not isinstance(p.penalty, str) or p.penalty not in _PENALTIES:
             raise ValueError(f"penalty must be one of {_PENALTIES}, got {p.penalty!r}.")
-        stops = p.early_stopping
-        if not isinstance(stops, bool | np.bool_) and stops != "auto":
-            raise ValueError(f"early_stopping must be True, False or 'auto', got {stops!r}.")
+        _parts.check_early_stopping(p.early_stopping)
 
     @property
     def _groups(self) -> Groups:

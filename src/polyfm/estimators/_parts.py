@@ -57,8 +57,13 @@ def check_parameters(estimator: Any, besides: tuple[str, ...] = ()) -> None:
     _check_choice(p, "fit_lower", ("explicit", "augment", None))
     _check_choice(p, "penalty", ("l2", "l1", "elasticnet"))
     _check_choice(p, "schedule", ("constant", "invscaling", "optimal"))
-    if not isinstance(p.early_stopping, bool | np.bool_) and p.early_stopping != "auto":
-        raise ValueError(f"early_stopping must be True, False or 'auto', got {p.early_stopping!r}.")
+    check_early_stopping(p.early_stopping)
+
+
+def check_early_stopping(value: Any) -> None:
+    """Raise a ValueError for what does not say whether to stop early."""
+    if not isinstance(value, bool | np.bool_) and value != "auto":
+        raise ValueError(f"early_stopping must be True, False or 'auto', got {value!r}.")
 
 
 def _check_number(estimator: Any, name: str, kind: type, **bounds: float) -> None:

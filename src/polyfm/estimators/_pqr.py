@@ -71,9 +71,7 @@ class ProjectiveQuadratic(Streamed):
         for name, choices in (("solver", ("ftrl", "sgd")), ("penalty", _PENALTIES)):
             if not isinstance(getattr(p, name), str) or getattr(p, name) not in choices:
                 raise ValueError(f"{name} must be one of {choices}, got {getattr(p, name)!r}.")
-        stops = p.early_stopping
-        if not isinstance(stops, bool | np.bool_) and stops != "auto":
-            raise ValueError(f"early_stopping must be True, False or 'auto', got {stops!r}.")
+        _parts.check_early_stopping(p.early_stopping)
 
     def _create(self, loss: Any, rows: Labelled, *, streaming: bool) -> None:
         """Make fresh learners, one per column of targets.

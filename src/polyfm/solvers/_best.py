@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from polyfm._jit import jit
@@ -45,6 +47,28 @@ class BestWeights:
         for name, kept in zip(SMALL_BLOCKS, self._small, strict=True):
             getattr(p, name)[: self._n_planes] = kept
         _unpack(p.linear, p.table, self._visits, self._linear, self._table)
+
+
+class BestModel:
+    """A copy of a learner's whole model, where weights are made as they are needed.
+
+    Parameters
+    ----------
+    learner : object
+        Its attribute ``model`` has a method ``copy``, and is replaced by :meth:`put_back`.
+    """
+
+    def __init__(self, learner: Any) -> None:
+        self._learner = learner
+        self._model = learner.model
+
+    def take(self) -> None:
+        """Copy the present model."""
+        self._model = self._learner.model.copy()
+
+    def put_back(self) -> None:
+        """Go back to what was last taken."""
+        self._learner.model = self._model
 
 
 @jit

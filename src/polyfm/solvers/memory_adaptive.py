@@ -16,6 +16,7 @@ from polyfm.models._difacto_score import Room
 from polyfm.models.difacto import NONE, OF_FEATURES, DiFacto, Groups
 from polyfm.models.factorized import aligned_zeros
 from polyfm.solvers import _memory_adaptive_epoch as epoch
+from polyfm.solvers._best import BestModel
 from polyfm.solvers._columns import distinct
 from polyfm.solvers._growth import capacity_for
 from polyfm.solvers._random import random_order
@@ -293,7 +294,7 @@ class DiFactoLearner(Learner):
 
     def best_weights(self) -> Any:
         """Return room for a copy of the model, which can be written back."""
-        return _Kept(self)
+        return BestModel(self)
 
     def check_finite(self, features: NDArray[np.int64] | None = None) -> None:
         """Raise a DivergenceError if a parameter, of the given features or at all, is not finite.
@@ -334,20 +335,6 @@ class DiFactoLearner(Learner):
     def n_planes(self) -> int:
         """How many numbers are kept for a linear weight."""
         return int(updates.n_planes(self.settings.rule))
-
-
-class _Kept:
-    """A copy of a learner's model."""
-
-    def __init__(self, learner: DiFactoLearner) -> None:
-        self._learner = learner
-        self._model = learner.model
-
-    def take(self) -> None:
-        self._model = self._learner.model.copy()
-
-    def put_back(self) -> None:
-        self._learner.model = self._model
 
 
 def _coordinates(model: DiFacto, features: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ from polyfm.models._pqr_score import PAGE, Room
 from polyfm.models.factorized import aligned_zeros
 from polyfm.models.pqr import PQR, Sizes
 from polyfm.solvers import _projective_epoch as epoch
+from polyfm.solvers._best import BestModel
 from polyfm.solvers._columns import distinct
 from polyfm.solvers._growth import capacity_for
 from polyfm.solvers._random import random_order
@@ -298,7 +299,7 @@ class PQRLearner(Learner):
 
     def best_weights(self) -> Any:
         """Return room for a copy of the model, which can be written back."""
-        return _Kept(self)
+        return BestModel(self)
 
     def check_finite(self, features: NDArray[np.int64] | None = None) -> None:
         """Return: learning stops at the first row that leaves a parameter which is not finite."""
@@ -327,20 +328,6 @@ class PQRLearner(Learner):
     def n_planes(self) -> int:
         """How many numbers the update rule keeps for a coordinate."""
         return int(updates.n_planes(self.settings.rule))
-
-
-class _Kept:
-    """A copy of a learner's model, with all that belongs to its weights."""
-
-    def __init__(self, learner: PQRLearner) -> None:
-        self._learner = learner
-        self._model = learner.model
-
-    def take(self) -> None:
-        self._model = self._learner.model.copy()
-
-    def put_back(self) -> None:
-        self._learner.model = self._model
 
 
 def choose_together(learners: Any) -> None:
