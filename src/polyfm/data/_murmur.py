@@ -1,0 +1,92 @@
+"""MurmurHash3, the variant for x86 of 32 bits, of many byte strings at once.
+
+The algorithm is Austin Appleby's, which is in the public domain. Bytes are read in the order of
+little-endian machines on every machine, so that a hash is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyfm._jit import jit
+
+_C1 = np.uint32(0xCC9E2D51)
+_C2 = np.uint32(0x1B873593)
+_M1 = np.uint32(0x85EBCA6B)
+_M2 = np.uint32(0xC2B2AE35)
+_ADDED = np.uint32(0xE6546B64)
+
+
+@jit
+def _rotated(x, r):
+    return np.uint32((x << np.uint32(r)) | (x >> np.uint32(32 - r)))
+
+
+@jit
+def _scrambled(k):
+    return np.uint32(_rotated(np.uint32(k * _C1), 15) * _C2)
+
+
+@jit
+def _finished(h, length):
+    h = np.uint32(h ^ np.uint32(length))
+    h = np.uint32((h ^ (h >> np.uint32(16))) * _M1)
+    h = np.uint32((h ^ (h >> np.uint32(13))) * _M2)
+    return np.uint32(h ^ (h >> np.uint32(16)))
+
+
+@jit
+def hash_bytes(buffer, start, stop, seed):
+    """Return the hash, a ``uint32``, of ``buffer[start:stop]``, an array of ``uint8``."""
+    h = np.uint32(seed)
+    at = start
+    while at + 4 <= stop:
+        k = np.uint32(buffer[at])
+        k |= np.uint32(buffer[at + 1]) << np.uint32(8)
+        k |= np.uint32(buffer[at + 2]) << np.uint32(16)
+        k |= np.uint32(buffer[at + 3]) << np.uint32(24)
+        h = _rotated(np.uint32(h ^ _scrambled(k)), 13)
+        h = np.uint32(h * np.uint32(5) + _ADDED)
+        at += 4
+    k = np.uint32(0)
+    for place in range(stop - at):
+        k |= np.uint32(buffer[at + place]) << np.uint32(8 * place)
+    return _finished(np.uint32(h ^ _scrambled(k)), stop - start)
+
+
+@jit
+def hash_all(buffer, offsets, seed, out):
+    """Hash the strings ``buffer[offsets[i]:offsets[i + 1]]`` into ``out``, of ``uint32``."""
+    for i in range(offsets.size - 1):
+        out[i] = hash_bytes(buffer, offsets[i], offsets[i + 1], seed)
+
+
+def murmur3_32(
+    buffer: NDArray[np.uint8], offsets: NDArray[np.integer], seed: int = 0
+) -> NDArray[np.uint32]:
+    """Return the hashes of byte strings that lie one after the other in a buffer.
+
+    Parameters
+    ----------
+    buffer : ndarray of uint8
+        The bytes of all strings.
+    offsets : ndarray of int32 or int64 of shape (n + 1,)
+        String i is ``buffer[offsets[i]:offsets[i + 1]]``.
+    seed : int, default=0
+        A number of 32 bits.
+
+    Returns
+    -------
+    ndarray of uint32 of shape (n,)
+        The same numbers as ``sklearn.utils.murmurhash3_32(text, seed, positive=True)``.
+    """
+    out = np.empty(len(offsets) - 1, dtype=np.uint32)
+    hash_all(buffer, offsets, np.uint32(seed), out)
+    return out
+
+
+def hash_text(text: str, seed: int = 0) -> int:
+    """Return the hash of one text, as an int of 32 bits."""
+    buffer = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    return int(murmur3_32(buffer, np.array([0, len(buffer)]), seed)[0])
