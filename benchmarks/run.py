@@ -18,6 +18,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+import data
 import descent
 import online
 import pqr
@@ -27,7 +28,7 @@ from libraries import Run, Trainer, load_libraries
 from problems import PROBLEMS, QUICK_PROBLEMS, Problem
 
 RANK = 8
-SUITES = {"descent": descent, "online": online, "pqr": pqr}
+SUITES = {"data": data, "descent": descent, "online": online, "pqr": pqr}
 
 
 def main() -> int:

@@ -15,8 +15,9 @@ from polyfm import estimators
 from polyfm.cli import _flags
 from polyfm.cli._files import STDIN, TABLES, check_writable, size_of
 from polyfm.cli._models import is_classifier, say
+from polyfm.data.batches import Batch
 from polyfm.online.progressive import Progressive, line_of
-from polyfm.online.streams import Batch, format_of, iter_batches
+from polyfm.online.streams import format_of, iter_batches
 from polyfm.persistence import load_pipeline, save_model
 
 _FAMILIES: dict[str, str] = {
@@ -163,7 +164,9 @@ def _begun(args: argparse.Namespace) -> Progressive:
         raise ValueError(f"{args.file} has no rows.")
     task, classes = _task(args, first), None
     if task == "classification":
-        classes = np.unique(first.y.astype(str) if first.y.dtype == object else first.y)
+        classes = np.unique(
+            first.targets.astype(str) if first.targets.dtype == object else first.targets
+        )
         if args.classes is not None:
             words = args.classes.split(",")
             classes = np.array(words if classes.dtype.kind == "U" else list(map(float, words)))
@@ -191,8 +194,8 @@ def _given(args: argparse.Namespace, kinds: Mapping[str, type], task: str) -> di
 def _task(args: argparse.Namespace, first: Batch) -> str:
     if args.task != "auto":
         return str(args.task)
-    several = first.y.dtype.kind not in "iuf"
-    return "classification" if several or len(np.unique(first.y)) == 2 else "regression"
+    several = first.targets.dtype.kind not in "iuf"
+    return "classification" if several or len(np.unique(first.targets)) == 2 else "regression"
 
 
 def _resumed(args: argparse.Namespace) -> Progressive:

@@ -1,10 +1,12 @@
 """What the solvers see, and how users' data gets there."""
 
+from polyfm.data.batches import Batch
 from polyfm.data.encoders import OneHotFieldEncoder
 from polyfm.data.tabular import load_csv, load_parquet
 from polyfm.data.text import TextFormatError, load_libffm, load_svmlight
 
 __all__ = [
+    "Batch",
     "OneHotFieldEncoder",
     "TextFormatError",
     "load_csv",

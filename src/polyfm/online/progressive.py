@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from polyfm.data.batches import Batch
 from polyfm.inspection.plots import _axes
 from polyfm.online.metrics import METRICS, Sums
-from polyfm.online.streams import Batch, iter_batches
+from polyfm.online.streams import iter_batches
 
 
 @dataclass
@@ -154,15 +155,15 @@ class Progressive:
         more = {} if batch.weight is None else {"sample_weight": batch.weight}
         if self.classes is not None and not self.model.__sklearn_is_fitted__():
             more["classes"] = np.asarray(self.classes)
-        self.model.partial_fit(batch.X, batch.y, **more)
+        self.model.partial_fit(batch.X, batch.targets, **more)
 
     def _judge(self, batch: Batch) -> None:
         weight = np.ones(batch.n_rows) if batch.weight is None else batch.weight
         y: NDArray[Any]
         if not is_classifier(self.model):
-            y, output = np.asarray(batch.y, dtype=np.float64), self.model.predict(batch.X)
+            y, output = np.asarray(batch.targets, dtype=np.float64), self.model.predict(batch.X)
         else:
-            y, output = self._codes(batch.y), self.model.predict_proba(batch.X)
+            y, output = self._codes(batch.targets), self.model.predict_proba(batch.X)
         for sums in (self._total, self._window):
             sums.add(y, output.astype(np.float64), weight)
 

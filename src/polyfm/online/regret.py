@@ -189,7 +189,7 @@ def _play(model: Any, stream: Any, batch_size: int, classes: Any, reading: Any) 
     """Let a model learn a stream, and write down how it fared."""
     rows, targets, weights, scores = [], [], [], []
     for batch in iter_batches(stream, batch_size, **reading):
-        y = batch.y
+        y = batch.targets
         fitted = model.__sklearn_is_fitted__()
         scores.append(_raw(model, batch.X) if fitted else np.zeros(len(y)))
         more = {} if fitted or classes is None else {"classes": np.asarray(classes)}

@@ -7,11 +7,12 @@ import itertools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfm.data.batches import Batch
 from polyfm.data.text import TextFormatError, iter_text
 
 _ENDINGS = {
@@ -20,24 +21,6 @@ _ENDINGS = {
     "csv": (".csv", ".tsv"),
     "parquet": (".parquet", ".pq"),
 }
-
-
-class Batch(NamedTuple):
-    """Some rows of a stream."""
-
-    X: Any
-    """A matrix, or a list of dictionaries."""
-    y: NDArray[Any]
-    weight: NDArray[np.float64] | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.y)
-
-    def without(self, n: int) -> Batch:
-        """Return the batch without its first n rows."""
-        return Batch(self.X[n:], self.y[n:], None if self.weight is None else self.weight[n:])
 
 
 def iter_batches(
@@ -118,7 +101,7 @@ def _from_arrays(rows: Batch, batch_size: int, skip: int) -> Iterator[Batch]:
     for start in range(skip, rows.n_rows, batch_size):
         part = slice(start, start + batch_size)
         weight = None if rows.weight is None else rows.weight[part]
-        yield Batch(take[part], rows.y[part], weight)
+        yield Batch(take[part], rows.targets[part], weight)
 
 
 def _skipping(batches: Iterable[Batch], skip: int) -> Iterator[Batch]:
