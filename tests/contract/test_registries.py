@@ -3,6 +3,7 @@
 import pytest
 
 from polyfm import kernels, losses, penalties, updates
+from polyfm.kernels.pairs import Pairs
 from polyfm.testing import check_kernel, check_loss, check_penalty, check_solver, check_update
 
 LOSSES = [getattr(losses, name)() for name in losses.__all__]
@@ -29,7 +30,7 @@ def test_kernel(kernel):
 @pytest.mark.parametrize(
     "kernel",
     [kernels.ANOVA(1), kernels.ANOVA(3), kernels.ANOVA(6), kernels.Polynomial(1),
-     kernels.Polynomial(5)],
+     kernels.Polynomial(5), Pairs()],
     ids=str,
 )  # fmt: skip
 def test_kernel_of_another_degree(kernel):

@@ -80,6 +80,11 @@ def _retreat(kernel, cells, adjoint, z):
     set_cell(cells, adjoint, product + product * z)
 
 
+@columns.alone.implements(AllSubsets)
+def _alone(kernel):
+    return kernel
+
+
 @columns.n_row_cells.implements(AllSubsets)
 def _n_row_cells(kernel):
     return 1

@@ -8,6 +8,7 @@ from polyfm._jit import LANES, absolute, load_like
 from polyfm.kernels import columns, contract
 from polyfm.kernels.columns import EPSILON, row_cell, set_row_cell
 from polyfm.kernels.contract import cell, constant, set_cell
+from polyfm.kernels.pairs import Pairs
 
 
 class ANOVA(NamedTuple):
@@ -94,6 +95,11 @@ def _slope(kernel, cells, before, adjoint):
 def _retreat(kernel, cells, adjoint, z):
     for t in range(kernel.degree - 1):
         set_cell(cells, adjoint + t, cell(cells, adjoint + t) + z * cell(cells, adjoint + t + 1))
+
+
+@columns.alone.implements(ANOVA)
+def _alone(kernel):
+    return Pairs() if kernel.degree == 2 else kernel
 
 
 @columns.n_row_cells.implements(ANOVA)

@@ -31,6 +31,11 @@ def set_row_cell(state, at, t, width, number):
 
 
 @generic
+def alone(kernel: Any) -> Any:
+    """Return a kernel, or the same, whose value is that of the highest degree with weight 1."""
+
+
+@generic
 def n_row_cells(kernel: Any) -> int:
     """Return how many cells of state each row keeps for the columns' steps."""
 

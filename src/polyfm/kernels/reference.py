@@ -16,6 +16,7 @@ from typing import Any
 from polyfm._jit import generic
 from polyfm.kernels.all_subsets import AllSubsets
 from polyfm.kernels.anova import ANOVA
+from polyfm.kernels.pairs import Pairs
 from polyfm.kernels.polynomial import Polynomial
 
 
@@ -95,6 +96,16 @@ def _anova_slopes(kernel: ANOVA, terms: Sequence[Any], weights: Sequence[Any]) -
         sum(weights[t - 1] * anova(rest, t - 1) for t in range(1, kernel.degree + 1))
         for rest in _others(terms)
     ]
+
+
+@value.implements(Pairs)
+def _pairs_value(kernel: Pairs, terms: Sequence[Any], weights: Sequence[Any]) -> Any:
+    return anova(terms, 2)
+
+
+@slopes.implements(Pairs)
+def _pairs_slopes(kernel: Pairs, terms: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+    return [anova(rest, 1) for rest in _others(terms)]
 
 
 @value.implements(Polynomial)

@@ -258,7 +258,9 @@ def _groups(work: Factorized) -> list[tuple[Any, Block]]:
     m = work.parameters.theta.shape[1]
     groups: list[tuple[Any, Block]] = []
     for degree, columns in work.columns.items():
-        kernel = kernels.at_degree(work.kernel, degree) if degree else work.kernel
+        kernel = work.kernel
+        if degree:
+            kernel = column_kernels.alone(kernels.at_degree(kernel, degree))
         for first in range(columns.start, columns.stop, LANES):
             count = min(LANES, columns.stop - first)
             groups.append((kernel, Block(first, count, len(groups) * m)))

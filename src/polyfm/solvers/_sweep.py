@@ -280,7 +280,10 @@ def _add_row(loss, records, i, room, t, count, g, gradient, diagonal):
 @jit
 def _is_hard(slope, bound, z):
     """Say whether a lane's rounding error is large beside its slope, and large at all."""
-    excess = minimum(bound - absolute(slope) * _TRUST, bound * (absolute(z) + 1.0) - _NEGLIGIBLE)
+    large = bound * (absolute(z) + 1.0) - _NEGLIGIBLE
+    if horizontal_sum(maximum(large, 0.0)) == 0.0:  # as nearly always
+        return False
+    excess = minimum(large, bound - absolute(slope) * _TRUST)
     return horizontal_sum(maximum(excess, 0.0)) > 0.0
 
 

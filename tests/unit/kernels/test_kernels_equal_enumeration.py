@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyfm._jit import LANES
-from polyfm.kernels import ANOVA, AllSubsets, Polynomial, reference
+from polyfm.kernels import ANOVA, AllSubsets, Polynomial, columns, reference
 from polyfm.kernels import contract as kernels
+from polyfm.kernels.pairs import Pairs
 from polyfm.models.layout import lay_out
 from polyfm.testing._kernels import evaluate
 from polyfm.testing._models import enumerated_scores, model_of, rows_of
@@ -198,3 +199,12 @@ def test_low_rank_tensor(random, t):
     ]
     got = model_of(ANOVA(t), P, theta=only(t, t)).scores(rows_of(X))
     assert np.allclose(got, contracted, rtol=1e-9, atol=1e-9)
+
+
+def test_columns_kernel_of_degree_2_is_that_of_pairs(random):
+    terms, weights = random.normal(size=(6, LANES)), np.array([0.0, 1.0])
+    alone = columns.alone(ANOVA(2))
+    assert alone == Pairs() and columns.alone(ANOVA(3)) == ANOVA(3)
+    general, special = evaluate(ANOVA(2), terms, weights), evaluate(alone, terms, weights)
+    np.testing.assert_array_equal(special.value, general.value)
+    np.testing.assert_array_equal(special.slopes, general.slopes)
