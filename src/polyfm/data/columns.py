@@ -13,24 +13,17 @@ from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from polyfm.data.frames import Column, as_number, as_sets, as_text, text_of
+from polyfm.data.assembly import Entries
+from polyfm.data.frames import Column, as_number, as_sets, as_text
+from polyfm.data.texts import Coded, text_of
 
-__all__ = ["ColumnEncoder", "Options", "assemble", "fit_column", "from_state"]
+__all__ = ["ColumnEncoder", "Options", "fit_column", "from_state"]
 
 MISSING = "<missing>"
 IntArray = NDArray[np.int64]
 _NOTHING, _UNKNOWN = -1, -2
-
-
-class Entries(NamedTuple):
-    """Non-zero entries of one column's block: row, column inside the block, value."""
-
-    rows: IntArray
-    cols: IntArray
-    values: NDArray[np.float64]
 
 
 class Options(NamedTuple):
@@ -105,11 +98,6 @@ class ColumnEncoder:
         return {"kind": type(self).__name__, **asdict(self)}
 
 
-def _one_hot(codes: IntArray) -> Entries:
-    rows = np.flatnonzero(codes >= 0)
-    return Entries(rows, codes[rows], np.ones(len(rows)))
-
-
 @dataclass
 class Categories(ColumnEncoder):
     """One output column per category, in sorted order.
@@ -129,17 +117,14 @@ class Categories(ColumnEncoder):
             values, counts = np.unique(column.values[~gone], return_counts=True)
             self.keep(values.tolist(), counts >= options.min_count)
         else:
-            self._fit_text(as_text(column).values, options.min_count)
+            self._fit_text(as_text(column).values.coded, options.min_count)
         return self
 
-    def _fit_text(self, texts: list[str | None], min_count: int) -> None:
-        values = sorted(v for v in set(texts) if v is not None)
-        if min_count <= 1:
-            self.values = values
-            return
-        codes = _look_up({v: i for i, v in enumerate(values)}, texts)
-        counts = np.bincount(codes[codes >= 0], minlength=len(values))
-        self.keep(values, counts >= min_count)
+    def _fit_text(self, coded: Coded, min_count: int) -> None:
+        counts = np.bincount(coded.codes + 1, minlength=len(coded.values) + 1)[1:]
+        often = dict(zip(coded.values, counts >= min_count, strict=True))
+        values = sorted(coded.values)
+        self.keep(values, np.array([often[value] for value in values], dtype=bool))
 
     def keep(self, values: list[Any], often: NDArray[np.bool_]) -> None:
         """Give columns to the frequent ones; the rare ones stay known."""
@@ -173,13 +158,14 @@ class Categories(ColumnEncoder):
         codes = self.missing.mark(column, codes, len(self.values), strict)
         if strict and (codes == _UNKNOWN).any():
             self._refuse(column, int(np.flatnonzero(codes == _UNKNOWN)[0]))
-        return _one_hot(codes)
+        return Entries(codes)
 
     def codes(self, column: Column) -> IntArray:
         """Code of each cell: -1 for rare ones, -2 for unknown ones."""
         if column.kind == "number" and self._numbers is not None:
             return self._codes_of_numbers(column.values, self._numbers)
-        return _look_up(self._by_text, as_text(column).values)
+        coded: Coded = as_text(column).values.coded
+        return coded.take(_look_up(self._by_text, coded.values), _NOTHING)
 
     def _codes_of_numbers(self, values: NDArray[Any], known: NDArray[Any]) -> IntArray:
         order = np.argsort(known, kind="stable")  # the rare ones stand behind the others
@@ -195,8 +181,7 @@ class Categories(ColumnEncoder):
         )
 
 
-def _look_up(codes: dict[str | None, int], texts: list[str | None]) -> IntArray:
-    # map() keeps the loop over the cells in C.
+def _look_up(codes: dict[str | None, int], texts: list[str]) -> IntArray:
     return np.fromiter(map(codes.get, texts, repeat(_UNKNOWN)), np.int64, len(texts))
 
 
@@ -226,14 +211,8 @@ class Number(ColumnEncoder):
         """The numbers; zeros are not stored."""
         column = as_number(column)
         numbers = (column.values - self.mean) / self.scale
-        rows = np.flatnonzero((numbers != 0) & _present(column))
-        gone = self.missing.mark(column, np.full(len(column), _NOTHING), 1, strict)
-        blank = _one_hot(gone)
-        return Entries(
-            np.concatenate([rows, blank.rows]),
-            np.concatenate([np.zeros(len(rows), np.int64), blank.cols]),
-            np.concatenate([numbers[rows], blank.values]),
-        )
+        cols = self.missing.mark(column, np.where(numbers != 0, 0, _NOTHING), 1, strict)
+        return Entries(cols, np.where(column.missing, 1.0, numbers))
 
 
 def _present(column: Column) -> NDArray[np.bool_]:
@@ -268,7 +247,7 @@ class Bins(ColumnEncoder):
         """A 1 at the interval of each number."""
         column = as_number(column)
         codes = np.searchsorted(np.array(self.edges), column.values, side="left")
-        return _one_hot(self.missing.mark(column, codes, len(self.edges) + 1, strict))
+        return Entries(self.missing.mark(column, codes, len(self.edges) + 1, strict))
 
 
 def _edges(numbers: NDArray[np.float64], n_bins: int) -> list[float]:
@@ -307,9 +286,10 @@ class Sets(ColumnEncoder):
 
     def _pairs(self, column: Column, strict: bool) -> tuple[IntArray, IntArray]:
         """Rows and columns of the known elements, each at most once per cell."""
-        inside = self.elements.encode(_flat(column), strict)
+        inside = self.elements.encode(_flat(column), strict).cols
+        known = inside >= 0
         width = max(self.elements.n_out, 1)
-        pairs = np.sort(_owners(column)[inside.rows] * width + inside.cols)
+        pairs = np.sort(_owners(column)[known] * width + inside[known])
         rows, cols = np.divmod(pairs[np.diff(pairs, prepend=-1) != 0], width)
         return rows, cols
 
@@ -324,11 +304,12 @@ class Sets(ColumnEncoder):
         sizes = np.bincount(rows, minlength=len(column))[rows]
         power = {"l1": 1.0, "l2": 0.5, None: 0.0}[self.norm]
         gone = np.full(len(column), _NOTHING)
-        blank = _one_hot(self.missing.mark(column, gone, self.elements.n_out, strict))
+        gone = self.missing.mark(column, gone, self.elements.n_out, strict)
+        blank = np.flatnonzero(gone >= 0)
         return Entries(
-            np.concatenate([rows, blank.rows]),
-            np.concatenate([cols, blank.cols]),
-            np.concatenate([1.0 / sizes**power, blank.values]),
+            np.concatenate([cols, gone[blank]]),
+            np.concatenate([1.0 / sizes**power, np.ones(len(blank))]),
+            np.concatenate([rows, blank]),
         )
 
 
@@ -355,20 +336,6 @@ def _choose(column: Column, options: Options) -> ColumnEncoder:
     if options.numeric in ("passthrough", "standardize"):
         return Number(name, missing)
     return Categories(name, missing)
-
-
-def assemble(
-    entries: list[Entries], offsets: NDArray[np.int64], shape: tuple[int, int], dtype: np.dtype[Any]
-) -> sp.csr_matrix:
-    """Put the blocks of all columns side by side; block b starts at ``offsets[b]``."""
-    index = np.int32 if max(shape) < 2**31 else np.int64
-    rows = np.concatenate([e.rows.astype(index) for e in entries])
-    blocks = zip(entries, offsets[:-1], strict=True)
-    cols = np.concatenate([(e.cols + offset).astype(index) for e, offset in blocks])
-    values = np.concatenate([e.values.astype(dtype) for e in entries])
-    matrix = sp.csr_matrix(sp.coo_matrix((values, (rows, cols)), shape=shape))
-    matrix.sort_indices()
-    return matrix
 
 
 def from_state(state: dict[str, Any]) -> ColumnEncoder:

@@ -19,8 +19,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from polyfm.data.columns import ColumnEncoder, Options, assemble, fit_column, from_state
+from polyfm.data.assembly import assemble
+from polyfm.data.columns import ColumnEncoder, Options, fit_column, from_state
 from polyfm.data.frames import Column, Table, read_table
+from polyfm.data.texts import PlainTexts
 
 __all__ = ["OneHotFieldEncoder"]
 
@@ -343,12 +345,13 @@ class OneHotFieldEncoder(TransformerMixin, BaseEstimator):
 
     def _encode(self, columns: list[Column], n_rows: int) -> sp.csr_matrix:
         strict = self.handle_unknown == "error"
-        entries = [
-            encoder.encode(column, strict)
-            for encoder, column in zip(self._encoders, columns, strict=True)
-        ]
-        shape = (n_rows, self.n_features_out_)
-        return assemble(entries, self._offsets, shape, np.dtype(self.dtype))
+        entries = []
+        parts = zip(self._encoders, columns, self._offsets[:-1], strict=True)
+        for encoder, column, offset in parts:
+            inside = encoder.encode(column, strict)
+            cols = np.where(inside.cols >= 0, inside.cols + offset, -1)
+            entries.append(inside._replace(cols=cols))
+        return assemble(entries, (n_rows, self.n_features_out_), np.dtype(self.dtype))
 
     def _renamed(self, input_features: ArrayLike) -> list[str]:
         names = [str(name) for name in np.asarray(input_features, dtype=object)]
@@ -395,5 +398,5 @@ def _mode(column: Column, default: str, origin: str) -> str:
 
 
 def _absent(name: str, n_rows: int) -> Column:
-    nothing: list[None] = [None] * n_rows
+    nothing = PlainTexts([None] * n_rows)
     return Column(name, "text", nothing, np.zeros(n_rows, bool), np.ones(n_rows, bool))

@@ -7,10 +7,9 @@ of :class:`Column`.  Everything after this file sees columns only.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any
 
 import narwhals as nw
@@ -18,12 +17,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["Column", "Table", "as_number", "as_sets", "as_text", "read_table", "text_of"]
+from polyfm.data.texts import (
+    NULL_TYPES,
+    CodedTexts,
+    PlainTexts,
+    Texts,
+    arrow_texts,
+    is_null,
+    text_of,
+)
+
+__all__ = ["Column", "Table", "as_number", "as_sets", "as_text", "read_table"]
 
 BoolArray = NDArray[np.bool_]
 
-_NULL_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
-_EXACT_FLOAT = 2.0**53
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 
 
@@ -37,9 +44,9 @@ class Column:
         The column's name.
     kind : {"number", "text", "sets"}
         What the cells hold.
-    values : ndarray or list
-        ``number``: an array, 0 where missing.  ``text``: a list of str, None where missing.
-        ``sets``: the elements of all cells one after the other, as a list of str.
+    values : ndarray or Texts
+        ``number``: an array, 0 where missing.  ``text``: the cells.  ``sets``: the elements of all
+        cells one after the other.
     missing : ndarray of bool
         Cells that are there but hold no value.
     absent : ndarray of bool or None
@@ -194,6 +201,9 @@ def _from_vector(name: str, values: NDArray[Any]) -> Column:
         return _from_text(name, [None if gone else text for gone, text in pairs])
     if kind == "S":
         return _from_text(name, np.char.decode(values, "utf-8").tolist())
+    texts = arrow_texts(values)
+    if texts is not None:
+        return _text_column(name, texts)
     if kind == "U":
         return _from_text(name, values.tolist())
     return _from_objects(name, values.tolist())
@@ -210,9 +220,23 @@ def _from_series(name: str, series: nw.Series[Any]) -> Column:
         null = np.asarray(series.is_null().to_numpy(), dtype=bool)
         text = [str(value) for value in series.to_list()]
         return _from_text(name, [None if gone else t for gone, t in zip(null, text, strict=True)])
+    texts = _texts_of_series(series)
+    if texts is not None:
+        return _text_column(name, texts)
     if dtype in (nw.Categorical, nw.Enum):  # also where the categories are numbers
         return _from_text(name, _mixed_to_text(name, series.to_list()))
     return _from_objects(name, series.to_list())
+
+
+def _texts_of_series(series: nw.Series[Any]) -> Texts | None:
+    if series.dtype in (nw.Object, nw.Unknown):
+        return arrow_texts(series.to_numpy())
+    if series.dtype not in (nw.String, nw.Categorical, nw.Enum):
+        return None
+    try:
+        return arrow_texts(series.to_arrow())
+    except (ImportError, TypeError, ValueError):  # no pyarrow, or texts mixed with other things
+        return None
 
 
 def _plain_numbers(values: NDArray[Any]) -> NDArray[Any]:
@@ -232,15 +256,18 @@ def _from_numbers(name: str, values: NDArray[Any]) -> Column:
     )
 
 
-def _from_text(name: str, values: list[str | None]) -> Column:
-    missing = np.fromiter(map(operator.is_, values, repeat(None)), bool, len(values))
-    return Column(name, "text", values, missing)
+def _from_text(name: str, values: Sequence[str | None]) -> Column:
+    return _text_column(name, PlainTexts(values))
+
+
+def _text_column(name: str, texts: Texts) -> Column:
+    return Column(name, "text", texts, texts.missing)
 
 
 def _from_objects(name: str, values: list[Any]) -> Column:
     """Decide by the types of the cells; each distinct type is looked at once."""
     found = set(map(type, values))
-    types = {t for t in found if t.__name__ not in _NULL_TYPES}
+    types = {t for t in found if t.__name__ not in NULL_TYPES}
     if any(issubclass(t, _COLLECTIONS) for t in types):
         return _from_collections(name, values)
     if types and all(issubclass(t, (bool, np.bool_)) for t in types):
@@ -260,7 +287,7 @@ def _is_number_type(t: type) -> bool:
 
 
 def _objects_to_numbers(name: str, values: list[Any], dtype: np.dtype[Any] | None) -> Column:
-    missing = np.fromiter((type(v).__name__ in _NULL_TYPES for v in values), bool, len(values))
+    missing = np.fromiter(map(is_null, values), bool, len(values))
     if missing.any():
         values = [0 if gone else v for gone, v in zip(missing, values, strict=True)]
     array = np.array(values, dtype=dtype)
@@ -285,24 +312,6 @@ def _mixed_to_text(name: str, values: list[Any]) -> list[str | None]:
     return list(map(texts.__getitem__, keys))
 
 
-def text_of(value: Any) -> str | None:
-    """Text by which a category is known; None for a missing value.
-
-    Whole floats read like integers, so that an integer column that became float (because of a
-    missing cell, or on its way through a file) keeps its categories.
-    """
-    if type(value).__name__ in _NULL_TYPES:
-        return None
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, (float, np.floating)):
-        if np.isnan(value):
-            return None
-        whole = float(value).is_integer() and abs(float(value)) < _EXACT_FLOAT
-        return str(int(value)) if whole else str(value)
-    return str(value)
-
-
 def _from_collections(name: str, values: list[Any]) -> Column:
     missing = np.zeros(len(values), bool)
     cells: list[Any] = []
@@ -323,8 +332,7 @@ def _join_cells(name: str, cells: list[Any], missing: BoolArray) -> Column:
     if flat.missing.any():  # empty elements inside a cell are simply not there
         owner = np.repeat(np.arange(len(cells)), lengths)[~flat.missing]
         lengths = np.bincount(owner, minlength=len(cells)).astype(np.int64)
-    elements = [v for v in flat.values if v is not None]
-    return Column(name, "sets", elements, missing, lengths=lengths)
+    return Column(name, "sets", flat.values.without_missing(), missing, lengths=lengths)
 
 
 def as_text(column: Column) -> Column:
@@ -336,11 +344,8 @@ def as_text(column: Column) -> Column:
             f"column {column.name!r} holds lists or sets, but held single values in fit"
         )
     distinct, codes = np.unique(column.values, return_inverse=True)
-    names = np.array([text_of(value) for value in distinct], dtype=object)
     gone = column.missing if column.absent is None else column.missing | column.absent
-    values = names[codes]
-    values[gone] = None
-    return replace(column, kind="text", values=values.tolist())
+    return replace(column, kind="text", values=CodedTexts(np.where(gone, -1, codes), distinct))
 
 
 def as_number(column: Column) -> Column:
@@ -355,21 +360,19 @@ def as_number(column: Column) -> Column:
         return column
     if column.kind == "sets":
         raise TypeError(f"column {column.name!r} holds sets, but held numbers in fit")
-    numbers = np.zeros(len(column))
-    for row, value in enumerate(column.values):
-        if value is not None:
-            numbers[row] = _parse(column.name, row, value)
-    read = _from_numbers(column.name, numbers)
+    coded = column.values.coded
+    distinct = np.zeros(len(coded.values))
+    for code, text in enumerate(coded.values):
+        try:
+            distinct[code] = float(text)
+        except ValueError:
+            row = int(np.argmax(coded.codes == code))
+            raise ValueError(
+                f"column {column.name!r}, row {row}: {text!r} is not a number, but the column is "
+                "numeric"
+            ) from None
+    read = _from_numbers(column.name, coded.take(distinct, 0.0))
     return replace(column, kind="number", values=read.values, missing=column.missing | read.missing)
-
-
-def _parse(name: str, row: int, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise ValueError(
-            f"column {name!r}, row {row}: {value!r} is not a number, but the column is numeric"
-        ) from None
 
 
 def as_sets(column: Column, separator: str | None) -> Column:
@@ -384,14 +387,17 @@ def as_sets(column: Column, separator: str | None) -> Column:
     """
     if column.kind == "sets":
         return column
-    texts = as_text(column).values
-    parts = {t: _split(t, separator) for t in dict.fromkeys(texts)}
-    cells = list(map(parts.__getitem__, texts))
-    return replace(_join_cells(column.name, cells, column.missing), absent=column.absent)
+    codes, values = as_text(column).values.coded
+    parts = [_split(text, separator) for text in values]
+    known = {element: place for place, element in enumerate(dict.fromkeys(chain(*parts)))}
+    pieces = [np.array([known[element] for element in part], dtype=np.int64) for part in parts]
+    pieces.append(np.zeros(0, dtype=np.int64))  # what the code -1 of missing cells finds
+    lengths = np.array(list(map(len, pieces)))[codes]
+    flat = np.concatenate([pieces[code] for code in codes])
+    elements = CodedTexts(flat, list(known))
+    return replace(column, kind="sets", values=elements, lengths=lengths)
 
 
-def _split(text: str | None, separator: str | None) -> list[str]:
-    if text is None:
-        return []
+def _split(text: str, separator: str | None) -> list[str]:
     pieces = [text] if separator is None else text.split(separator)
     return [piece.strip() for piece in pieces if piece.strip()]

@@ -1,0 +1,70 @@
+"""Compiled passes that bring the entries of a table's columns into the rows of a CSR matrix."""
+
+from __future__ import annotations
+
+from polyfm._jit import jit
+
+
+@jit
+def count(cols, rows, counts):
+    """Add to ``counts`` how many entries each row has; ``rows`` of size 0: entry i is of row i."""
+    every = rows.size == 0
+    for i in range(cols.size):
+        if cols[i] >= 0:
+            counts[i if every else rows[i]] += 1
+
+
+@jit
+def place(cols, rows, values, cursor, indices, data):
+    """Append entries to their rows; ``values`` of size 0 stands for ones."""
+    every = rows.size == 0
+    ones = values.size == 0
+    for i in range(cols.size):
+        if cols[i] >= 0:
+            row = i if every else rows[i]
+            at = cursor[row]
+            indices[at] = cols[i]
+            data[at] = 1.0 if ones else values[i]
+            cursor[row] = at + 1
+
+
+@jit
+def sort_rows(indptr, indices, data):
+    """Sort each row by insertion, which is fast for short rows and for nearly sorted ones."""
+    for row in range(indptr.size - 1):
+        for t in range(indptr[row] + 1, indptr[row + 1]):
+            j, value = indices[t], data[t]
+            s = t
+            while s > indptr[row] and indices[s - 1] > j:
+                indices[s] = indices[s - 1]
+                data[s] = data[s - 1]
+                s -= 1
+            indices[s] = j
+            data[s] = value
+
+
+@jit
+def merge(indptr, indices, data, n_columns):
+    """Add up equal columns of sorted rows, drop zeros and columns beyond the matrix, in place."""
+    end = indptr[0]
+    start = end
+    for row in range(indptr.size - 1):
+        stop = indptr[row + 1]
+        first = end
+        for t in range(start, stop):
+            j = indices[t]
+            if j >= n_columns:
+                break
+            if end > first and indices[end - 1] == j:
+                data[end - 1] += data[t]
+                continue
+            if end > first and data[end - 1] == 0.0:
+                end -= 1
+            indices[end] = j
+            data[end] = data[t]
+            end += 1
+        if end > first and data[end - 1] == 0.0:
+            end -= 1
+        start = stop
+        indptr[row + 1] = end
+    return end

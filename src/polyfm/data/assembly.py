@@ -1,0 +1,109 @@
+"""Entries of columns side by side, as a sparse matrix in canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from polyfm.data import _packed
+
+__all__ = ["Entries", "assemble"]
+
+_ROWS_AT_ONCE = 4096  # so that a piece of the matrix stays in the processor's cache
+_SHORT = 128
+_LARGEST = 2**31 - 1
+
+
+class Entries(NamedTuple):
+    """Non-zero entries of one column of a table."""
+
+    cols: NDArray[np.integer]
+    """Their columns in the matrix; below 0 is no entry."""
+    values: NDArray[np.floating] | None = None
+    """None where all are 1."""
+    rows: NDArray[np.int64] | None = None
+    """None where entry i is of row i."""
+
+
+def assemble(
+    entries: Sequence[Entries], shape: tuple[int, int], dtype: np.dtype[Any]
+) -> sp.csr_matrix:
+    """Put entries into a matrix; those of one place are added up, zeros are not stored.
+
+    Parameters
+    ----------
+    entries : list of Entries
+        One for each column of the table, in any order.
+    shape : tuple of int
+        Of the matrix.
+    dtype : dtype
+        Of its values.
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix
+        With indices of 32 bits where they suffice.
+    """
+    ones = all(e.values is None and e.rows is None for e in entries)
+    indptr, indices, data = (_side_by_side if ones else _row_by_row)(entries, shape, dtype)
+    end = _packed.merge(indptr, indices, data, shape[1])
+    if end < len(data):
+        indices, data = indices[:end].copy(), data[:end].copy()
+    indices = indices.view(f"i{indices.itemsize}")
+    matrix = sp.csr_matrix((data, indices, indptr.astype(indices.dtype)), shape=shape)
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _index_type(n_columns: int, nnz: int) -> type[np.signedinteger[Any]]:
+    return np.int32 if max(n_columns, nnz) < _LARGEST else np.int64
+
+
+def _side_by_side(
+    entries: Sequence[Entries], shape: tuple[int, int], dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Rows of at most one 1 from each column; no entry becomes a column beyond the matrix."""
+    n_rows, width = shape[0], len(entries)
+    wide = _index_type(shape[1], n_rows * width) is np.int64
+    indices = np.empty((n_rows, width), dtype=np.uint64 if wide else np.uint32)
+    for start in range(0, n_rows, _ROWS_AT_ONCE):
+        piece = indices[start : start + _ROWS_AT_ONCE]
+        for place, entry in enumerate(entries):
+            # -1 becomes the largest number.
+            piece[:, place] = entry.cols[start : start + _ROWS_AT_ONCE]
+        piece.sort(axis=1)
+    indptr = np.arange(0, n_rows * width + 1, max(width, 1), dtype=np.int64)
+    return indptr, indices.ravel(), np.ones(n_rows * width, dtype=dtype)
+
+
+def _row_by_row(
+    entries: Sequence[Entries], shape: tuple[int, int], dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    every, ones = np.zeros(0, dtype=np.int64), np.zeros(0)
+    counts = np.zeros(shape[0], dtype=np.int64)
+    for entry in entries:
+        _packed.count(entry.cols, every if entry.rows is None else entry.rows, counts)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    indices = np.empty(indptr[-1], dtype=_index_type(shape[1], int(indptr[-1])))
+    data = np.empty(len(indices), dtype=dtype)
+    cursor = indptr[:-1].copy()
+    for cols, values, rows in entries:
+        _packed.place(
+            cols,
+            every if rows is None else rows,
+            ones if values is None else values,
+            cursor,
+            indices,
+            data,
+        )
+    if counts.max(initial=0) <= _SHORT:
+        _packed.sort_rows(indptr, indices, data)
+    else:
+        rows_of = sp.csr_matrix((data, indices, indptr), shape=shape)
+        rows_of.sort_indices()
+        indices, data = rows_of.indices, rows_of.data
+    return indptr, indices, data
