@@ -3,6 +3,10 @@
 MovieLens 1M by user and item id, 900,000 rows, double precision, one thread. A sweep's time is that
 of the best long fit minus that of the best short one, over the sweeps between; the contestants take
 turns. It is processor time, so that a busy machine disturbs less.
+
+That a sweep's cost is linear in the non-zeros is seen on 90,000 rows of 6 and of 60 of them, which
+take the same room. A tenth of MovieLens takes less than a tenth of the time, as what is kept of its
+rows stays in the core's cache: a figure without a bar.
 """
 
 from __future__ import annotations
@@ -29,12 +33,13 @@ Sweep = Callable[[int], object]
 """Runs a fit of so many sweeps."""
 BLOCKS, SINGLE, GIBBS = "blocks of 8", "blocks of 1", "myfm"
 ORDER_3, RANK_80, TENTH = "order 3 alone", "rank 80", "a tenth of the rows"
+SHORT_ROWS, LONG_ROWS = "6 non-zeros a row", "60 non-zeros a row"
 RATIOS = (
     ("sweep, myfm / blocks of 8", GIBBS, BLOCKS, ">=", 2.5),
     ("sweep, myfm / blocks of 1", GIBBS, SINGLE, ">=", 1.8),
     ("sweep, order 3 / order 2, equal rank", ORDER_3, BLOCKS, "<=", 3.0),
     ("sweep, rank 80 / rank 8 (linear: 10)", RANK_80, BLOCKS, "<=", 12.0),
-    ("sweep, all rows / a tenth (linear: 10)", BLOCKS, TENTH, "<=", 12.0),
+    ("sweep, 60 non-zeros a row / 6 (linear: 10)", LONG_ROWS, SHORT_ROWS, "<=", 12.0),
 )
 
 
@@ -62,12 +67,23 @@ def _contestants(X: sparse.csr_array, y: NDArray[np.float64]) -> dict[str, Sweep
         ORDER_3: _descent(X, y, order=3, fit_lower=None, beta=beta / 100),
         RANK_80: _descent(X, y, beta=beta, rank=80),
         TENTH: _descent(X[:tenth], y[:tenth], beta=beta / 10),
+        SHORT_ROWS: _descent(*_rows_of(6, tenth), beta=0.05),
+        LONG_ROWS: _descent(*_rows_of(60, tenth), beta=0.05),
     }
     if importlib.util.find_spec("myfm"):
         contestants[GIBBS] = _gibbs(X, y)
     else:
         print("myfm is not installed and left out", file=sys.stderr)
     return contestants
+
+
+def _rows_of(n_fields: int, n_rows: int) -> tuple[sparse.csr_array, NDArray[np.float64]]:
+    """Return one-hot rows of so many fields of 2,000 features, and targets without a pattern."""
+    random = np.random.default_rng(0)
+    features = random.integers(0, 2000, (n_rows, n_fields)) + 2000 * np.arange(n_fields)
+    ends = np.arange(0, features.size + 1, n_fields)
+    X = sparse.csr_array((np.ones(features.size), features.ravel(), ends))
+    return X, random.normal(size=n_rows)
 
 
 def _descent(X: Any, y: NDArray[np.float64], **settings: Any) -> Sweep:
