@@ -3,6 +3,7 @@
 from polyfm.data.batches import Batch
 from polyfm.data.dataset import Dataset, DatasetError, DatasetWriter
 from polyfm.data.encoders import OneHotFieldEncoder
+from polyfm.data.hashing_encoder import HashingEncoder
 from polyfm.data.tabular import load_csv, load_parquet
 from polyfm.data.text import TextFormatError, load_libffm, load_svmlight
 
@@ -11,6 +12,7 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "DatasetWriter",
+    "HashingEncoder",
     "OneHotFieldEncoder",
     "TextFormatError",
     "load_csv",

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from polyfm._jit import jit
 
+# Distinct hashes are counted by the least one in each of 2^10 parts: within 3 %.
+COUNT_BITS = 10
 _C1 = np.uint32(0xCC9E2D51)
 _C2 = np.uint32(0x1B873593)
 _M1 = np.uint32(0x85EBCA6B)
@@ -90,3 +92,35 @@ def hash_text(text: str, seed: int = 0) -> int:
     """Return the hash of one text, as an int of 32 bits."""
     buffer = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
     return int(murmur3_32(buffer, np.array([0, len(buffer)]), seed)[0])
+
+
+@jit
+def fold(hashes, gone, n_bits, cols, least):
+    """Take columns from the low bits of hashes, and keep for a count the least per high bits.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint32
+        Of the cells.
+    gone : ndarray of bool
+        Cells without a value, whose column is -1; of size 0 if there are none.
+    n_bits : int
+        Of a column's number.
+    cols : ndarray of int32
+        Is filled.
+    least : ndarray of uint32
+        Of each of the parts that the high bits tell apart, the least of the other bits so far; of
+        size 0 if nothing is to be counted.
+    """
+    low = np.uint32((1 << n_bits) - 1)
+    for i in range(hashes.size):
+        if gone.size and gone[i]:
+            cols[i] = -1
+            continue
+        h = hashes[i]
+        cols[i] = h & low
+        if least.size:
+            part = h >> np.uint32(32 - COUNT_BITS)
+            rest = h & np.uint32((1 << (32 - COUNT_BITS)) - 1)
+            if rest < least[part]:
+                least[part] = rest

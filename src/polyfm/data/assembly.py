@@ -15,6 +15,7 @@ __all__ = ["Entries", "assemble"]
 
 _ROWS_AT_ONCE = 4096  # so that a piece of the matrix stays in the processor's cache
 _SHORT = 128
+_WORTH_KEEPING = 0.9  # of an array's memory: below, what is used is copied
 _LARGEST = 2**31 - 1
 
 
@@ -51,8 +52,10 @@ def assemble(
     ones = all(e.values is None and e.rows is None for e in entries)
     indptr, indices, data = (_side_by_side if ones else _row_by_row)(entries, shape, dtype)
     end = _packed.merge(indptr, indices, data, shape[1])
-    if end < len(data):
-        indices, data = indices[:end].copy(), data[:end].copy()
+    n_room = len(data)
+    indices, data = indices[:end], data[:end]
+    if end < _WORTH_KEEPING * n_room:
+        indices, data = indices.copy(), data.copy()
     indices = indices.view(f"i{indices.itemsize}")
     matrix = sp.csr_matrix((data, indices, indptr.astype(indices.dtype)), shape=shape)
     matrix.has_canonical_format = True

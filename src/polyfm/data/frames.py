@@ -200,13 +200,9 @@ def _from_vector(name: str, values: NDArray[Any]) -> Column:
         pairs = zip(np.isnat(values), values.astype(str).tolist(), strict=True)
         return _from_text(name, [None if gone else text for gone, text in pairs])
     if kind == "S":
-        return _from_text(name, np.char.decode(values, "utf-8").tolist())
+        values = np.char.decode(values, "utf-8")
     texts = arrow_texts(values)
-    if texts is not None:
-        return _text_column(name, texts)
-    if kind == "U":
-        return _from_text(name, values.tolist())
-    return _from_objects(name, values.tolist())
+    return _from_objects(name, values.tolist()) if texts is None else _text_column(name, texts)
 
 
 def _from_series(name: str, series: nw.Series[Any]) -> Column:

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfm.data import _arrow
+from polyfm.data._murmur import murmur3_32
 
 __all__ = ["ArrowTexts", "Coded", "CodedTexts", "PlainTexts", "Texts", "text_of"]
 
 NULL_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
 _EXACT_FLOAT = 2.0**53
-Strings = tuple[NDArray[np.uint8], NDArray[np.integer]]
 
 
 class Coded(NamedTuple):
@@ -45,8 +45,8 @@ class Texts(ABC):
     def _encode(self) -> Coded: ...
 
     @abstractmethod
-    def strings(self) -> Strings:
-        """UTF-8 bytes of all cells, and where each starts and ends; missing cells hold any."""
+    def hashes(self, seed: int) -> NDArray[np.uint32]:
+        """MurmurHash3 of the cells' bytes in UTF-8; any number where they are missing."""
 
     @cached_property
     def coded(self) -> Coded:
@@ -85,9 +85,9 @@ class PlainTexts(Texts):
         found = map(places.get, self._cells, repeat(-1))
         return Coded(np.fromiter(found, np.int64, len(self._cells)), list(places))  # type: ignore[arg-type]
 
-    def strings(self) -> Strings:
-        """UTF-8 bytes of all cells, and where each starts and ends."""
-        return joined([cell or "" for cell in self._cells])
+    def hashes(self, seed: int) -> NDArray[np.uint32]:
+        """MurmurHash3 of the cells' bytes in UTF-8."""
+        return murmur3_32(*_joined([cell or "" for cell in self._cells]), seed)
 
 
 class ArrowTexts(Texts):
@@ -107,9 +107,9 @@ class ArrowTexts(Texts):
     def _encode(self) -> Coded:
         return Coded(*_arrow.codes_of(self._array))
 
-    def strings(self) -> Strings:
-        """UTF-8 bytes of all cells, and where each starts and ends: Arrow's own memory."""
-        return _arrow.buffers_of(self._array)
+    def hashes(self, seed: int) -> NDArray[np.uint32]:
+        """MurmurHash3 of the cells' bytes, read where they lie."""
+        return murmur3_32(*_arrow.buffers_of(self._array), seed)
 
 
 class CodedTexts(Texts):
@@ -144,13 +144,12 @@ class CodedTexts(Texts):
                 new[old] = places.setdefault(text, len(places))
         return Coded(new[self._codes], list(places))
 
-    def strings(self) -> Strings:
-        """UTF-8 bytes of all cells, and where each starts and ends."""
-        codes, values = self.coded
-        return joined([values[code] if code >= 0 else "" for code in codes])
+    def hashes(self, seed: int) -> NDArray[np.uint32]:
+        """MurmurHash3 of the values' bytes in UTF-8, by cell."""
+        return self.coded.take(murmur3_32(*_joined(self.coded.values), seed), 0)
 
 
-def joined(texts: Sequence[str]) -> Strings:
+def _joined(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return UTF-8 bytes of texts one after the other, and where each starts and ends."""
     whole = "".join(texts)
     if whole.isascii():
