@@ -81,7 +81,7 @@ class DatasetWriter:
         self._written: list[dict[str, Any]] = []
         self.n_rows, self._n_batches = 0, 0
         path = Path(os.path.abspath(path))
-        _check_place(path, overwrite)
+        check_place(path, overwrite)
         self._draft: Draft | None = Draft(path)
 
     def __enter__(self) -> DatasetWriter:
@@ -281,7 +281,8 @@ class DatasetWriter:
         self._draft = None
 
 
-def _check_place(path: Path, overwrite: bool) -> None:
+def check_place(path: Path, overwrite: bool) -> None:
+    """Raise a FileExistsError where a dataset could not, or should not, be put."""
     if not os.path.lexists(path):
         return
     if not overwrite:

@@ -156,9 +156,8 @@ class Survey:
         if len(indices) == 0:
             return
         needed = int(indices.max()) + 1
-        if needed > len(self._counts):
-            size = min(max(needed, 2 * len(self._counts)), COUNTED_COLUMNS)
-            grown = np.zeros(max(size, len(self._counts)), dtype=np.int64)
+        if len(self._counts) < min(needed, COUNTED_COLUMNS):
+            grown = np.zeros(min(max(needed, 2 * len(self._counts)), COUNTED_COLUMNS), np.int64)
             grown[: len(self._counts)] = self._counts
             self._counts = grown
         if needed > COUNTED_COLUMNS and len(self._folded) < _FOLDED:
