@@ -9,8 +9,8 @@ from commands import N, Run
 
 from polyfm import FMClassifier, FMRegressor, load_pipeline
 from polyfm.cli import _flags
+from polyfm.cli._encoding import numeric
 from polyfm.cli._files import STDIN
-from polyfm.cli.train import _numeric
 from polyfm.data import load_svmlight
 from polyfm.data.frames import read_table
 
@@ -143,16 +143,16 @@ def test_robust_encoding_of_numbers() -> None:
         code=n % 20, stamp=n, half=n / 2, gaps=np.where(n < 50, np.nan, n % 5), text=["a"] * 100
     )
     expected = {"code": "category", "stamp": "bin", "half": "bin", "gaps": "category"}
-    assert _numeric([], table) == expected
-    assert _numeric(["half=standardize", "bin"], table) == {
+    assert numeric([], table) == expected
+    assert numeric(["half=standardize", "bin"], table) == {
         **dict.fromkeys(expected, "bin"),
         "half": "standardize",
     }
-    assert _numeric(["auto"], table) == expected
+    assert numeric(["auto"], table) == expected
     with pytest.raises(ValueError, match="must be one of"):
-        _numeric(["half=log"], table)
+        numeric(["half=log"], table)
     with pytest.raises(ValueError, match="'nope'"):
-        _numeric(["nope=bin"], table)
+        numeric(["nope=bin"], table)
 
 
 def test_encoding_flags(run: Run, folder: Path) -> None:

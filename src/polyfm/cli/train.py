@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from polyfm.cli import _flags
+from polyfm.cli._encoding import add_encoding, numeric, sets
 from polyfm.cli._files import (
     TABLES,
     Source,
@@ -27,7 +28,6 @@ from polyfm.cli._files import (
 )
 from polyfm.cli._models import say
 from polyfm.data import OneHotFieldEncoder
-from polyfm.data.frames import Column
 from polyfm.data.frames import read_table as as_table
 from polyfm.estimators import (
     ConvexFMClassifier,
@@ -88,8 +88,6 @@ names, with defaults of their own, and the flags whose help names them.
 Validation: rows are held out as --early-stopping and --validation-fraction say, unless
 --validation names a file. Ctrl-C ends training and saves what was learnt so far.
 """
-_NUMERIC = ("auto", "passthrough", "bin", "standardize", "category")
-_ROWS_PER_CATEGORY = 5
 
 
 class Data(NamedTuple):
@@ -119,7 +117,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--predict-only", action="store_true",
         help="keep in the model file what predictions need and no more: about half the size",
     )  # fmt: skip
-    _add_encoding(parser.add_argument_group("encoding of tables"))
+    encoding = parser.add_argument_group("encoding of tables")
+    add_encoding(encoding)
+    encoding.add_argument(
+        "--zero-based", type=_flags.value_of, default="auto", metavar="{auto,true,false}",
+        help="whether indices of svmlight and libffm files start at 0 (default: auto)",
+    )  # fmt: skip
     group = parser.add_argument_group("model and training")
     group.add_argument(
         "--estimator", choices=tuple(_FAMILIES), default="fm",
@@ -131,26 +134,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         own = {family: estimators["regression"]}
         _flags.add_flags(group, own, _DEFAULTS, besides=told)
         told |= set(_flags.documented(estimators["regression"]))
-
-
-def _add_encoding(group: Any) -> None:
-    group.add_argument(
-        "--numeric", action="append", default=[], metavar="[COLUMN=]HOW",
-        help=f"for numbers: {', '.join(_NUMERIC)}; may be repeated",
-    )  # fmt: skip
-    group.add_argument("--n-bins", type=int, default=10, metavar="N", help="bins (default: 10)")
-    group.add_argument(
-        "--sets", action="append", default=[], metavar="COLUMN=SEPARATOR",
-        help="a column whose cells are sets written as text; may be repeated",
-    )  # fmt: skip
-    group.add_argument(
-        "--min-count", type=int, default=1, metavar="N",
-        help="rows in which a category must occur to become a feature (default: 1)",
-    )  # fmt: skip
-    group.add_argument(
-        "--zero-based", type=_flags.value_of, default="auto", metavar="{auto,true,false}",
-        help="whether indices of svmlight and libffm files start at 0 (default: auto)",
-    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> None:
@@ -197,9 +180,9 @@ def _read(args: argparse.Namespace) -> Data:
             raise ValueError(f"{source.path} is a table: name the column to predict by --target.")
         content = read_table(source, args.target)
         encoder = OneHotFieldEncoder(
-            numeric=_numeric(args.numeric, as_table(content.rows).columns),
+            numeric=numeric(args.numeric, as_table(content.rows).columns),
             n_bins=args.n_bins,
-            sets=dict(_pair("--sets", text) for text in args.sets),
+            sets=sets(args.sets),
             min_count=args.min_count,
         )
         X = encoder.fit_transform(content.rows)
@@ -211,36 +194,6 @@ def _labelled(source: Source, target: NDArray[Any] | None) -> NDArray[Any]:
     if target is None or len(target) == 0:
         raise ValueError(f"{source.path} has no rows.")
     return target
-
-
-def _pair(flag: str, text: str) -> tuple[str, str]:
-    name, equals, value = text.rpartition("=")
-    if not equals or not value:
-        raise ValueError(f"{flag} takes COLUMN=VALUE, got {text!r}.")
-    return name, value
-
-
-def _numeric(given: list[str], columns: list[Column]) -> dict[str, str]:
-    """Return how to encode each column of numbers."""
-    named = [_pair("--numeric", text) if "=" in text else ("", text) for text in given]
-    for name, how in named:
-        if how not in _NUMERIC:
-            raise ValueError(f"--numeric must be one of {', '.join(_NUMERIC)}, got {how!r}.")
-        if name and name not in [column.name for column in columns]:
-            raise ValueError(f"--numeric names a column {name!r} that the file does not have.")
-    asked = {name: how for name, how in named if how != "auto"}
-    default = asked.pop("", None)
-    numbers = [column for column in columns if column.kind == "number"]
-    return {column.name: default or _robust(column) for column in numbers} | asked
-
-
-def _robust(column: Column) -> str:
-    """Return "category" for codes, identifiers and small counts, "bin" for measurements."""
-    values = np.asarray(column.values)[~column.missing]
-    whole = values.dtype.kind in "biu" or bool(np.all(values == np.floor(values)))
-    if whole and len(np.unique(values)) * _ROWS_PER_CATEGORY <= len(values):
-        return "category"
-    return "bin"
 
 
 def _read_validation(args: argparse.Namespace, data: Data) -> dict[str, Any]:
