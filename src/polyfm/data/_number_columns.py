@@ -96,7 +96,7 @@ class Bins(ColumnEncoder):
 
     def labels(self) -> list[str]:
         """``name=(a, b]``."""
-        named = [f"{self.name}={interval}" for interval in self._intervals()]
+        named = [f"{self.name}={interval}" for interval in self.intervals()]
         return named + self.missing.labels(self.name)
 
     def encode(self, column: Column, strict: bool) -> Entries:
@@ -114,9 +114,9 @@ class Bins(ColumnEncoder):
         """The interval of each number as text."""
         column = as_number(column)
         codes = np.where(present(column), self.codes(column), -1)
-        return CodedTexts(codes, self._intervals())
+        return CodedTexts(codes, self.intervals())
 
-    def _intervals(self) -> list[str]:
+    def intervals(self) -> list[str]:
         """``(a, b]``."""
         ends = ["-inf", *(str(text_of(edge)) for edge in self.edges), "inf"]
         return [f"({a}, {b}]" for a, b in pairwise(ends)]

@@ -28,7 +28,7 @@ from polyfm.data.assembly import Entries
 from polyfm.data.frames import Column, as_sets, as_text
 from polyfm.data.texts import Coded, Texts, text_of
 
-__all__ = ["ColumnEncoder", "Options", "choose", "fit_column", "from_state"]
+__all__ = ["ColumnEncoder", "Options", "choose", "distinct", "fit_column", "from_state"]
 
 
 @dataclass
@@ -56,8 +56,12 @@ class Categories(ColumnEncoder):
     def _fit_text(self, coded: Coded, min_count: int) -> None:
         counts = np.bincount(coded.codes + 1, minlength=len(coded.values) + 1)[1:]
         often = dict(zip(coded.values, counts >= min_count, strict=True))
-        values = sorted(coded.values)
+        values = self.ordered(coded.values)
         self.keep(values, np.array([often[value] for value in values], dtype=bool))
+
+    def ordered(self, values: list[str]) -> list[str]:
+        """Text in the order of its columns."""
+        return sorted(values)
 
     def keep(self, values: list[Any], often: NDArray[np.bool_]) -> None:
         """Give columns to the frequent ones; the rare ones stay known."""
@@ -66,7 +70,7 @@ class Categories(ColumnEncoder):
 
     def labels(self) -> list[str]:
         """``name=category``."""
-        named = [f"{self.name}={text_of(value)}" for value in self.values]
+        named = [f"{self.name}={text}" for text in _texts(self.values)]
         return named + self.missing.labels(self.name)
 
     @property
@@ -76,8 +80,8 @@ class Categories(ColumnEncoder):
 
     @cached_property
     def _by_text(self) -> dict[str | None, int]:
-        codes: dict[str | None, int] = {text_of(v): NOTHING for v in self.rare}
-        codes.update({text_of(v): code for code, v in enumerate(self.values)})
+        codes: dict[str | None, int] = dict.fromkeys(_texts(self.rare), NOTHING)
+        codes.update(zip(_texts(self.values), range(len(self.values)), strict=True))
         return codes
 
     @cached_property
@@ -119,6 +123,11 @@ class Categories(ColumnEncoder):
         )
 
 
+def _texts(values: list[Any]) -> list[Any]:
+    """All are numbers or all are text."""
+    return values if values and isinstance(values[0], str) else list(map(text_of, values))
+
+
 def _look_up(codes: dict[str | None, int], texts: list[str]) -> IntArray:
     return np.fromiter(map(codes.get, texts, repeat(UNKNOWN)), np.int64, len(texts))
 
@@ -132,8 +141,12 @@ class Log2(Categories):
         super().fit(bucketed(column), options)
         return self
 
+    def ordered(self, values: list[str]) -> list[str]:
+        """Buckets stay in the order of the numbers."""
+        return values
+
     def cells(self, column: Column) -> Texts:
-        """The buckets as text."""
+        """The buckets as text, the values of which are in the order of the numbers."""
         texts: Texts = column.values if column.kind == "text" else bucketed(column).values
         return texts
 
@@ -164,12 +177,12 @@ class Sets(ColumnEncoder):
         """Rows and columns of the known elements, each at most once per cell."""
         inside = self.elements.encode(_flat(column), strict).cols
         known = inside >= 0
-        return _distinct(_owners(column)[known], inside[known], self.elements.n_out)
+        return distinct(_owners(column)[known], inside[known], self.elements.n_out)
 
     def members(self, column: Column) -> tuple[IntArray, IntArray, list[str]]:
         """Rows and codes of all elements, each at most once per cell, and what the codes mean."""
         codes, values = column.values.coded
-        return *_distinct(_owners(column), codes, len(values)), values
+        return *distinct(_owners(column), codes, len(values)), values
 
     def weights(self, rows: IntArray, n_rows: int) -> NDArray[np.float64]:
         """Of elements, by the number of them in their row."""
@@ -196,7 +209,7 @@ class Sets(ColumnEncoder):
         )
 
 
-def _distinct(rows: IntArray, codes: IntArray, n_codes: int) -> tuple[IntArray, IntArray]:
+def distinct(rows: IntArray, codes: IntArray, n_codes: int) -> tuple[IntArray, IntArray]:
     """Pairs of a row and a code, sorted, each once."""
     width = max(n_codes, 1)
     pairs = np.sort(rows * width + codes)
