@@ -310,6 +310,7 @@ class BaseFM(BaseEstimator):
         training = Training(
             self._learners,
             rows,
+            held.train.n_rows,
             null_losses=[
                 self._yardstick(learner, part, warm)
                 for learner, part in zip(self._learners, rows, strict=True)

@@ -83,8 +83,11 @@ def weigh_columns(rows, weights, squares):
 
 
 @jit_allocating
-def measure_few_units(rows, linear, column, features):
-    """Do the same as :func:`measure_units` in time and room for these rows and columns alone."""
+def measure_units(rows, linear, column, features):
+    """Set one over the root mean square of the non-zeros as the unit of some columns.
+
+    Rows count with their weights. It takes time and room for these rows and columns alone.
+    """
     order = np.sort(features)
     weights, squares = np.zeros(order.size), np.zeros(order.size)
     for row in rows.numbers:
@@ -101,22 +104,17 @@ def measure_few_units(rows, linear, column, features):
 
 @jit
 def unit_of(weight, square):
-    """Return one over the root mean square of a column, within bounds."""
+    """Return one over the root mean square of a column.
+
+    Units stay between 1e-15 and 1e15, whose squares single precision can hold.
+    """
     unit = np.sqrt(weight / square) if square > 0.0 else _LARGEST_UNIT
     return min(max(unit, 1.0 / _LARGEST_UNIT), _LARGEST_UNIT)
 
 
-@jit_allocating
-def measure_units(rows, linear, column, features):
-    """Set one over the root mean square of the non-zeros as the unit of some columns.
-
-    Rows count with their weights.
-
-    Units stay between 1e-15 and 1e15, whose squares single precision can hold.
-    """
-    n = np.zeros(linear.shape[0])
-    total = np.zeros(linear.shape[0])
-    weigh_columns(rows, n, total)
+@jit
+def set_units(linear, column, features, weights, squares):
+    """Set the units of some columns from what :func:`weigh_columns` has added up."""
     for i in range(features.size):
         j = features[i]
-        linear[j, column] = unit_of(n[j], total[j])
+        linear[j, column] = unit_of(weights[j], squares[j])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -21,6 +21,7 @@ from polyfm.solvers._columns import distinct
 from polyfm.solvers._growth import capacity_for
 from polyfm.solvers._random import random_order
 from polyfm.solvers._start import start_block
+from polyfm.solvers._threads import Crew
 from polyfm.solvers.learner import Learner, Report, Settings
 from polyfm.updates import contract as updates
 
@@ -138,6 +139,18 @@ class DiFactoLearner(Learner):
     def set_rows(self, rows: Rows) -> None:
         """Make ``rows`` the whole objective."""
         self.n_rows = rows.n_rows
+
+    def set_parts(self, parts: Iterable[Rows]) -> None:
+        """Make the rows of all parts the whole objective."""
+        self.n_rows = sum(rows.n_rows for rows in parts)
+
+    def visit(self, rows: Rows, order: NDArray[Any], crew: Crew, *, is_first: bool) -> float:
+        """Visit a part of the rows once; the first time their features are counted."""
+        return self.learn(self.model.scaled(rows), order, counts_rows=is_first)
+
+    @staticmethod
+    def end_pass(learners: Any) -> None:
+        """Take in that all rows were visited."""
 
     def add_and_learn(self, rows: Rows) -> None:
         """Add some rows to the objective and visit each once."""

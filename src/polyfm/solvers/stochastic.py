@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -19,9 +19,10 @@ from polyfm.solvers._columns import (
     are_finite,
     count_visits,
     distinct,
-    measure_few_units,
     measure_units,
     renew_visits,
+    set_units,
+    weigh_columns,
 )
 from polyfm.solvers._epoch import learn_rows
 from polyfm.solvers._growth import capacity_for, has_room, more_room, widened
@@ -114,16 +115,52 @@ class StochasticLearner(Learner):
 
     def set_rows(self, rows: Rows) -> None:
         """Make ``rows`` the whole objective, and start the features that are new in them."""
-        self.n_rows = rows.n_rows
-        self._hot = None
-        self._meet(rows, forget=True)
+        self.set_parts([rows])
+
+    def set_parts(self, parts: Iterable[Rows]) -> None:
+        """Make the rows of all parts the whole objective, as if they were one."""
+        if _differ(self.settings):
+            self._make_room_for_strengths()
+        d, linear, n_planes = self.model.n_features, self.model.parameters.linear, self.n_planes
+        has_units = linear.shape[1] > n_planes + 1
+        sizes = (np.zeros(d), np.zeros(d)) if has_units else ()
+        # Counted as integers: adding ones in single precision ends at 2**24.
+        counts, self.n_rows, self._hot = np.zeros(d, dtype=np.int64), 0, None
+        for rows in parts:
+            self.n_rows += rows.n_rows
+            self._count(rows, counts)
+            if has_units:
+                weigh_columns(rows, *sizes)
+        self._set_strengths(slice(None))
+        new = np.flatnonzero((counts > 0) & (linear[:, n_planes] == 0))
+        renew_visits(counts, linear, n_planes)
+        if has_units:
+            set_units(linear, n_planes + 1, new, *sizes)
+        self._start(new)
         if self.settings.n_jobs > 1:
             self._share_among_threads()
 
     def add_rows(self, rows: Rows) -> None:
         """Add ``rows`` to the objective, and start the features that are new in them."""
         self.n_rows += rows.n_rows
-        self._meet(rows, forget=False)
+        if _differ(self.settings):
+            self._make_room_for_strengths()
+        linear, n_planes = self.model.parameters.linear, self.n_planes
+        visits, features = linear[:, n_planes], distinct(rows, self._mark)
+        self._set_strengths(features)
+        new = features[visits[features] == 0]
+        count_visits(rows, visits)
+        if new.size and linear.shape[1] > n_planes + 1:
+            measure_units(rows, linear, n_planes + 1, new)
+        self._start(new)
+
+    def visit(self, rows: Rows, order: NDArray[Any], crew: Crew, *, is_first: bool) -> float:
+        """Visit a part of the rows once; return their mean loss before each was learnt."""
+        return self._learn(crew, rows, order, None)
+
+    @staticmethod
+    def end_pass(learners: Any) -> None:
+        """Take in that all rows were visited."""
 
     def __getstate__(self) -> dict[str, Any]:
         # The threads' rows belong to a run, not to the model.
@@ -324,29 +361,6 @@ class StochasticLearner(Learner):
             part, t, share, room.cells,
         )  # fmt: skip
 
-    def _meet(self, rows: Rows, *, forget: bool) -> None:
-        """Count the visits of each column and start the columns that are met for the first time."""
-        if _differ(self.settings):
-            self._make_room_for_strengths()
-        linear = self.model.parameters.linear
-        n_planes = self.n_planes
-        visits = linear[:, n_planes]
-        if forget:
-            # Counted as integers: adding ones in single precision ends at 2**24.
-            counts = self._count(rows)
-            self._set_strengths(slice(None))
-            new = np.flatnonzero((counts > 0) & (visits == 0))
-            renew_visits(counts, linear, n_planes)
-        else:
-            features = distinct(rows, self._mark)
-            self._set_strengths(features)
-            new = features[visits[features] == 0]
-            count_visits(rows, visits)
-        if new.size and linear.shape[1] > n_planes + 1:
-            measure = measure_units if forget else measure_few_units
-            measure(rows, linear, n_planes + 1, new)
-        self._start(new)
-
     def _make_room_for_strengths(self) -> None:
         """Lengthen the linear records of a model that was started without strengths."""
         p, n_planes = self.model.parameters, self.n_planes
@@ -366,18 +380,16 @@ class StochasticLearner(Learner):
             for place, strengths in enumerate((s.linear_strengths, s.factor_strengths)):
                 linear[features, first + place] = 1.0 if strengths is None else strengths[features]
 
-    def _count(self, rows: Rows) -> NDArray[Any]:
-        """Return the number of rows that each column is in."""
-        d = self.model.n_features
+    def _count(self, rows: Rows, counts: NDArray[np.int64]) -> None:
+        """Add the number of rows that each column is in."""
         # Each thread has counts of its own, which must be worth their memory.
-        n_threads = self._n_threads(len(rows.indices) // max(d, _WORTH_A_THREAD))
+        n_threads = self._n_threads(len(rows.indices) // max(counts.size, _WORTH_A_THREAD))
         parts = [rows._replace(numbers=part) for part in np.array_split(rows.numbers, n_threads)]
-        counts = [np.zeros(d, dtype=rows.numbers.dtype) for _ in parts]
+        own = [counts, *(np.zeros_like(counts) for _ in parts[1:])]
         with Crew(n_threads) as crew:
-            crew.run(count_visits, list(zip(parts, counts, strict=True)))
-        for more in counts[1:]:
-            counts[0] += more
-        return counts[0]
+            crew.run(count_visits, list(zip(parts, own, strict=True)))
+        for more in own[1:]:
+            counts += more
 
     def _start(self, features: NDArray[np.int64], ahead: int = 0) -> None:
         """Start some features, each of them as if it were the only one."""

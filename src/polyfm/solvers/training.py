@@ -38,7 +38,9 @@ class Training:
     learners : list of Learner, of one kind
         Changed in place.
     rows : list of Rows
-        The training rows with each learner's targets.
+        The training rows with each learner's targets; empty where ``loop`` brings them.
+    n_rows : int
+        Number of the training rows.
     null_losses : list of float
         Mean loss of the best constant prediction of each learner, or of its start if that is
         worse: the yardstick of progress and of divergence.
@@ -54,10 +56,13 @@ class Training:
         Whether validation decides, or is only written down.
     progress : Progress
         Where epochs are reported.
+    loop : callable, optional
+        Runs the epochs; what the kind of learner does with rows in memory if None.
     """
 
     learners: Sequence[Any]
     rows: list[Rows]
+    n_rows: int
     null_losses: list[float]
     loss_unit: float
     max_iter: int
@@ -67,6 +72,7 @@ class Training:
     validation: Validation | None
     stop_early: bool
     progress: Progress
+    loop: Callable[[Training], None] | None = None
     history: dict[str, list[float]] = field(default_factory=dict)
     n_epochs: int = 0
     best_epoch: int = 0
@@ -75,15 +81,14 @@ class Training:
     _stopper: Stopper = field(init=False)
     _lap: float = field(init=False)
 
+    def __post_init__(self) -> None:
+        maximize = self._decided and self.validation is not None and self.validation.maximize
+        self._stopper = Stopper(self.n_iter_no_change, self._tolerance(), maximize)
+
     def run(self) -> None:
         """Train. An interrupt leaves what was learnt so far."""
-        self._stopper = Stopper(
-            self.n_iter_no_change,
-            self._tolerance(),
-            self._decided and self.validation is not None and self.validation.maximize,
-        )
         self._lap = time.perf_counter()
-        type(self.learners[0]).train(self)
+        (self.loop or type(self.learners[0]).train)(self)
         for learner in self.learners:
             learner.check_finite()
         for best in self._best:
@@ -153,7 +158,7 @@ class Training:
 
     def _record(self, losses: list[float], objectives: list[float] | None) -> float:
         """Write down the epoch; return the validation's value, or NaN."""
-        n_rows = sum(rows.n_rows for rows in self.rows)
+        n_rows = self.n_rows * len(self.learners)
         seconds = time.perf_counter() - self._lap
         entry = {"loss": sum(losses) * self.loss_unit}
         if objectives is not None:
