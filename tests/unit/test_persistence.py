@@ -22,7 +22,7 @@ from sklearn.linear_model import LinearRegression
 
 import polyfm
 from polyfm import FMClassifier, FMRegressor, load_model, load_pipeline, save_model
-from polyfm.data import OneHotFieldEncoder
+from polyfm.data import HashingEncoder, OneHotFieldEncoder, VocabularyEncoder
 from polyfm.losses import Huber
 from polyfm.persistence import ModelFileError
 from polyfm.persistence import codec as codec_module
@@ -242,6 +242,39 @@ def test_encoder_and_notes_travel_along(tmp_path: Path) -> None:
     assert load_pipeline(path).model.n_features_in_ == model.n_features_in_
     save_model(model, path)
     assert load_pipeline(path)[0] is None
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        HashingEncoder(8, signed=True, numeric={"n": "log2"}),
+        HashingEncoder(6, per_field=True, missing="ignore"),
+        VocabularyEncoder(min_count=2, numeric={"n": "bin"}, handle_unknown="category"),
+    ],
+    ids=["hashing", "per field", "vocabulary"],
+)
+def test_every_encoder_travels_and_learns_on(encoder: Any, tmp_path: Path) -> None:
+    rows = [{"user": f"u{i % 5}", "n": i, "tags": ["a", f"t{i}"]} for i in range(40)]
+    model = FMRegressor(max_iter=2).fit(encoder.fit_transform(rows), np.arange(40.0))
+    save_model(model, tmp_path / "m.polyfm", encoder=encoder)
+    saved = load_pipeline(tmp_path / "m.polyfm")
+    assert saved.encoder.get_params() == encoder.get_params()
+    new = [{"user": "u9", "n": 5, "tags": ["b"]}, {"user": "u9"}, {"user": None}]
+    for rows_too in (rows, new):
+        assert (saved.encoder.transform(rows_too) != encoder.transform(rows_too)).nnz == 0
+    saved.encoder.partial_fit(new)
+    encoder.partial_fit(new)
+    assert (saved.encoder.transform(new) != encoder.transform(new)).nnz == 0
+
+
+def test_a_damaged_count_of_an_encoder_is_refused(tmp_path: Path) -> None:
+    text = HashingEncoder(8).fit({"c": ["a"]}).to_json()
+    state = json.loads(text)
+    state["columns"][0]["counted"] = ""
+    with pytest.raises(ValueError, match="0 parts instead of 1024"):
+        HashingEncoder.from_json(json.dumps(state))
+    with pytest.raises(ValueError, match="n_bits must be"):
+        HashingEncoder.from_json(text.replace('"n_bits": 8', '"n_bits": 40'))
 
 
 class MyRule(NamedTuple):

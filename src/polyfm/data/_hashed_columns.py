@@ -151,4 +151,6 @@ class HashedColumn:
         """Build a column again from what :meth:`state` gave."""
         inner = {key: value for key, value in state.items() if key != "counted"}
         least = np.frombuffer(base64.b64decode(state["counted"]), dtype="<u4")
+        if len(least) != _PARTS:  # compiled code relies on it
+            raise ValueError(f"a count of values has {len(least)} parts instead of {_PARTS}")
         return cls(from_state(inner), least.astype(np.uint32))

@@ -135,10 +135,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         object
             An encoder that transforms, and goes on learning, like the one that was written.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            For another text.
         """
         state = json.loads(text)
         parameters = {name: _unplain(value) for name, value in state["params"].items()}
         encoder = cls(**{**parameters, "dtype": np.dtype(parameters["dtype"])})
+        encoder._check_parameters()
         encoder._set_state(state)
         return encoder
 

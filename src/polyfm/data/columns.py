@@ -175,7 +175,7 @@ class Sets(ColumnEncoder):
 
     def _known(self, column: Column, strict: bool) -> tuple[IntArray, IntArray]:
         """Rows and columns of the known elements, each at most once per cell."""
-        inside = self.elements.encode(_flat(column), strict).cols
+        inside: IntArray = self.elements.encode(_flat(column), strict).cols.astype(np.int64)
         known = inside >= 0
         return distinct(_owners(column)[known], inside[known], self.elements.n_out)
 
@@ -186,9 +186,8 @@ class Sets(ColumnEncoder):
 
     def weights(self, rows: IntArray, n_rows: int) -> NDArray[np.float64]:
         """Of elements, by the number of them in their row."""
-        sizes = np.bincount(rows, minlength=n_rows)[rows]
-        power = {"l1": 1.0, "l2": 0.5, None: 0.0}[self.norm]
-        weights: NDArray[np.float64] = 1.0 / sizes**power
+        sizes = np.bincount(rows, minlength=n_rows)[rows].astype(np.float64)
+        weights: NDArray[np.float64] = sizes ** {"l1": -1.0, "l2": -0.5, None: 0.0}[self.norm]
         return weights
 
     def labels(self) -> list[str]:

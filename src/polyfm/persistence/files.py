@@ -13,7 +13,8 @@ import numpy as np
 
 import polyfm
 from polyfm import estimators
-from polyfm.data import OneHotFieldEncoder
+from polyfm.data import HashingEncoder, OneHotFieldEncoder, VocabularyEncoder
+from polyfm.data._table_encoder import TableEncoder
 from polyfm.persistence.codec import Decoder, Encoder
 from polyfm.persistence.consistency import check_consistent
 from polyfm.persistence.container import ModelFileError, read_container, write_container
@@ -21,12 +22,15 @@ from polyfm.persistence.frozen import frozen
 
 FORMAT_VERSION = 1
 StrPath = str | os.PathLike[str]
+_ENCODERS: dict[str, type[TableEncoder]] = {
+    encoder.__name__: encoder for encoder in (OneHotFieldEncoder, VocabularyEncoder, HashingEncoder)
+}
 
 
 class SavedModel(NamedTuple):
     """What a model file holds."""
 
-    encoder: OneHotFieldEncoder | None
+    encoder: TableEncoder | None
     """Turns a table into the model's features; None if the file has none."""
     model: Any
     """The estimator."""
@@ -39,7 +43,7 @@ def save_model(
     path: StrPath,
     *,
     include_state: bool = True,
-    encoder: OneHotFieldEncoder | None = None,
+    encoder: TableEncoder | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a fitted estimator to a file.
@@ -54,7 +58,7 @@ def save_model(
         Whether to keep what the update rule remembers, so that ``partial_fit`` and a warm start go
         on as if there had been no file. Without it the file is smaller, predicts the same and
         cannot be trained further.
-    encoder : OneHotFieldEncoder, optional
+    encoder : OneHotFieldEncoder, VocabularyEncoder or HashingEncoder, optional
         The fitted encoder of the model's features, stored beside it for :func:`load_pipeline`.
     notes : dict of str, optional
         Anything of yours that JSON can hold.
@@ -84,7 +88,7 @@ def save_model(
     if type(model) not in _estimators().values():
         raise TypeError(
             f"save_model takes {' or '.join(_estimators())}, got {type(model).__name__}. A "
-            "pipeline is saved as its last step, with its OneHotFieldEncoder given by encoder=."
+            "pipeline is saved as its last step, with its encoder of tables given by encoder=."
         )
     model._check_is_fitted()
     if not path.parent.is_dir():
@@ -191,14 +195,19 @@ def _attributes(model: Any, include_state: bool) -> dict[str, Any]:
     return fitted
 
 
-def _json_array(encoder: OneHotFieldEncoder) -> Any:
-    if not isinstance(encoder, OneHotFieldEncoder):
-        raise TypeError(f"encoder must be a OneHotFieldEncoder, got {type(encoder).__name__}.")
+def _json_array(encoder: TableEncoder) -> Any:
+    if type(encoder) not in _ENCODERS.values():
+        raise TypeError(
+            f"encoder must be one of {', '.join(_ENCODERS)}, got {type(encoder).__name__}."
+        )
     return np.frombuffer(encoder.to_json().encode(), dtype=np.uint8)
 
 
-def _encoder(state: Any) -> OneHotFieldEncoder | None:
-    return None if state is None else OneHotFieldEncoder.from_json(state.tobytes().decode())
+def _encoder(state: Any) -> TableEncoder | None:
+    if state is None:
+        return None
+    text = state.tobytes().decode()
+    return _ENCODERS[json.loads(text)["encoder"]].from_json(text)
 
 
 def _check_format(path: Path, texts: Mapping[str, str]) -> None:
