@@ -6,6 +6,7 @@ from polyfm.data.encoders import OneHotFieldEncoder
 from polyfm.data.hashing_encoder import HashingEncoder
 from polyfm.data.tabular import load_csv, load_parquet
 from polyfm.data.text import TextFormatError, load_libffm, load_svmlight
+from polyfm.data.vocabulary_encoder import VocabularyEncoder
 
 __all__ = [
     "Batch",
@@ -15,6 +16,7 @@ __all__ = [
     "HashingEncoder",
     "OneHotFieldEncoder",
     "TextFormatError",
+    "VocabularyEncoder",
     "load_csv",
     "load_libffm",
     "load_parquet",
