@@ -23,6 +23,7 @@ from polyfm._jit.lanes import (
 )
 from polyfm._jit.memory import prefetch
 from polyfm._jit.subnormals import flush_subnormals, restore_mode
+from polyfm._jit.words import load_word, zeros_before, zeros_behind
 
 __all__ = [
     "LANES",
@@ -36,6 +37,7 @@ __all__ = [
     "jit_allocating",
     "load",
     "load_like",
+    "load_word",
     "maximum",
     "minimum",
     "power",
@@ -44,4 +46,6 @@ __all__ = [
     "square_root",
     "store",
     "where_positive",
+    "zeros_before",
+    "zeros_behind",
 ]

@@ -1,27 +1,22 @@
-"""Lines of svmlight and libffm files: reading them fast, and saying what is wrong with bad ones.
+"""Single lines of text files, read slowly: rare numbers, and what is wrong with bad lines.
 
-One regular expression per format accepts a whole line; only a line that it refuses is taken
-apart token by token, to find the words for the error.
+Whole files go through the compiled parsers of :mod:`polyfm.data._scan` and
+:mod:`polyfm.data._scan_vw`. A line that they refuse comes here and is taken apart token by token:
+it is either a row after all, or an error in words.
 """
 
 from __future__ import annotations
 
-import gzip
 import re
-from array import array
 from collections.abc import Iterator
-from pathlib import Path
-from typing import IO, Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["LIBFFM", "SVMLIGHT", "Format", "Rows", "TextFormatError", "parse", "parse_pieces"]
+__all__ = ["LARGEST", "Demands", "Row", "TextFormatError", "Token", "read_line"]
 
-_BOM = b"\xef\xbb\xbf"
 LARGEST = 2**63 - 1
-# Possessive quantifiers: a bad token far to the right must not re-open all those before it.
-_NUMBER = rb"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?"
+_NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 class TextFormatError(ValueError):
@@ -37,174 +32,105 @@ class TextFormatError(ValueError):
         What was found, and what to do.
     text : str, default=""
         The offending piece of the line.
+    column : int, optional
+        Where in the line that begins, in characters from 1.
 
     Attributes
     ----------
-    path, line, problem, text
+    path, line, problem, text, column
         The same.
     """
 
-    def __init__(self, path: str, line: int | None, problem: str, text: str = "") -> None:
+    def __init__(
+        self,
+        path: str,
+        line: int | None,
+        problem: str,
+        text: str = "",
+        column: int | None = None,
+    ) -> None:
         self.path, self.line, self.problem, self.text = path, line, problem, text
+        self.column = column
         place = path if line is None else f"{path}, line {line}"
-        super().__init__(f"{place}: {problem}")
+        column_too = "" if column is None else f" (column {column})"
+        super().__init__(f"{place}: {problem}{column_too}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.line, self.problem, self.text)
+        return type(self), (self.path, self.line, self.problem, self.text, self.column)
 
 
-class Format(NamedTuple):
-    """A text format: how many numbers a token has, and what a whole line looks like."""
+class Demands(NamedTuple):
+    """What a file has to keep to."""
 
-    name: str
-    parts: int
-    line: re.Pattern[bytes]
+    labelled: bool
+    """Whether every line has a label."""
+    first: int | None
+    """The index of the first column, 0 or 1; None where the files are to tell."""
+    n_features: int | None
+    dtype: np.dtype[Any]
+    """Of the values."""
 
+    @property
+    def least(self) -> int:
+        """The least index."""
+        return 1 if self.first == 1 else 0
 
-def _format(name: str, parts: int, token: bytes) -> Format:
-    label = rb"\s*(?:(" + _NUMBER + rb")(?=\s|$))?"
-    query = rb"(?:\s*qid:\d+(?=\s|$))?"
-    tokens = rb"((?:\s*+(?<!\S)" + token + rb")*+)\s*"
-    return Format(name, parts, re.compile(label + query + tokens))
+    @property
+    def largest(self) -> int:
+        """The largest index, or what may be it if the first is not known."""
+        width = LARGEST if self.n_features is None else self.n_features
+        return width - 1 if self.first == 0 else width
 
-
-SVMLIGHT = _format("svmlight", 2, rb"\d++:" + _NUMBER)
-LIBFFM = _format("libffm", 3, rb"\d++:\d++:" + _NUMBER)
-
-
-class Rows(NamedTuple):
-    """What a file says, before anything is decided about indices."""
-
-    path: str
-    labels: NDArray[np.float64]
-    indptr: NDArray[np.int64]
-    fields: NDArray[np.int64]
-    ids: NDArray[np.int64]
-    values: NDArray[np.float64]
-    lines: NDArray[np.int64]
-
-    def line_of(self, entry: int) -> int:
-        """Line number of an entry."""
-        return int(self.lines[np.searchsorted(self.indptr, entry, side="right") - 1])
+    @property
+    def largest_value(self) -> float:
+        """The largest double that is a number of the type of the values."""
+        largest = np.finfo(self.dtype).max
+        if self.dtype == np.float64:
+            return float(largest)
+        step = float(largest) - float(np.nextafter(largest, np.zeros_like(largest)))
+        return float(np.nextafter(float(largest) + step / 2, 0))  # halfway rounds to infinity
 
 
-def _open(path: Path) -> IO[bytes]:
-    stream = path.open("rb")
-    if stream.peek(2)[:2] != b"\x1f\x8b":
-        return stream
-    stream.close()
-    return cast(IO[bytes], gzip.open(path, "rb"))
+class Row(NamedTuple):
+    """What a line says."""
+
+    label: float
+    weight: float
+    fields: list[int]
+    ids: list[int]
+    values: list[float]
 
 
-class _Collector:
-    """Growing compact arrays: 8 bytes per number read."""
+class Token(NamedTuple):
+    """Something between blanks."""
 
-    def __init__(self, layout: Format) -> None:
-        self.parts = layout.parts
-        self.labels, self.values = array("d"), array("d")
-        self.lines, self.indptr = array("q"), array("q", [0])
-        self.columns = [array("q") for _ in range(layout.parts - 1)]
+    text: bytes
+    place: int
 
-    def add(self, number: int, match: re.Match[bytes]) -> None:
-        """Take in one line; OverflowError or ValueError if an index is too long."""
-        tokens = match[2].replace(b":", b" ").split()
-        for part, column in enumerate(self.columns):
-            column.extend(map(int, tokens[part :: self.parts]))
-        self.values.extend(map(float, tokens[self.parts - 1 :: self.parts]))
-        self.labels.append(float(match[1] or "nan"))
-        self.lines.append(number)
-        self.indptr.append(len(self.values))
-
-    def rows(self, path: str) -> Rows:
-        """The arrays, without a copy."""
-        whole = (self.indptr, self.columns[0], self.columns[-1], self.lines)
-        indptr, fields, ids, lines = (np.frombuffer(part, np.int64) for part in whole)
-        labels, values = (np.frombuffer(part, np.float64) for part in (self.labels, self.values))
-        return Rows(path, labels, indptr, fields, ids, values, lines)
+    def error(
+        self, path: str, line: int, problem: str, found: str | None = None
+    ) -> TextFormatError:
+        """Return an error that shows the token, unless told what was found."""
+        text = self.text.decode("utf-8", "replace")
+        if found is not None:
+            return TextFormatError(path, line, problem, found, self.place)
+        shown = text if len(text) <= 60 else text[:57] + "..."
+        return TextFormatError(path, line, f"{shown!r}: {problem}", text, self.place)
 
 
-def parse(path: Path, layout: Format, labelled: bool) -> Rows:
-    """Read a plain or gzip-compressed file; ``labelled`` demands a label on every line."""
-    rows = next(parse_pieces(path, layout, labelled), None)
-    if rows is None:
-        empty = path.stat().st_size == 0
-        raise TextFormatError(str(path), None, "the file is empty" if empty else "no rows in it")
-    return rows
+def tokens_of(text: bytes) -> list[Token]:
+    """Split a line at white space."""
+    places = re.finditer(rb"\S+", text)
+    return [Token(m[0], len(text[: m.start()].decode("utf-8", "replace")) + 1) for m in places]
 
 
-def parse_pieces(
-    path: Path, layout: Format, labelled: bool, n_rows: int | None = None, skip: int = 0
-) -> Iterator[Rows]:
-    """Read a file piece by piece, of ``n_rows`` each, without the first ``skip`` rows."""
-    collector, to_skip = _Collector(layout), skip
-    with _open(path) as stream:
-        for number, line in enumerate(stream, 1):
-            text = _without_comment(line, number)
-            if not text.strip():
-                continue
-            if to_skip:
-                to_skip -= 1
-                continue
-            match = layout.line.fullmatch(text)
-            if match is None or (labelled and match[1] is None):
-                _explain(str(path), number, text, layout, labelled)
-            try:
-                collector.add(number, match)
-            except (OverflowError, ValueError):
-                _explain(str(path), number, text, layout, labelled)
-            if len(collector.lines) == n_rows:
-                yield _checked(collector, path, labelled)
-                collector = _Collector(layout)
-    if collector.lines:
-        yield _checked(collector, path, labelled)
+def is_number(text: bytes) -> bool:
+    """Say whether a text is a decimal number."""
+    return _NUMBER.fullmatch(text) is not None
 
 
-def _checked(collector: _Collector, path: Path, labelled: bool) -> Rows:
-    rows = collector.rows(str(path))
-    return _with_finite_labels(rows) if labelled else rows
-
-
-def _without_comment(line: bytes, number: int) -> bytes:
-    if number == 1:
-        line = line.removeprefix(_BOM)
-    return line.partition(b"#")[0] if b"#" in line else line
-
-
-def _with_finite_labels(rows: Rows) -> Rows:
-    bad = np.flatnonzero(~np.isfinite(rows.labels))
-    if len(bad):
-        raise TextFormatError(rows.path, int(rows.lines[bad[0]]), "the label is too large")
-    return rows
-
-
-def _explain(path: str, line: int, text: bytes, layout: Format, labelled: bool) -> NoReturn:
-    """Find out what is wrong with a line and say so."""
-    tokens = [token.decode("utf-8", "replace") for token in text.split()]
-    problem = _label_problem(tokens[0], labelled)
-    bad = tokens[0]
-    if problem is None:
-        has_label = ":" not in tokens[0]
-        skip = int(has_label)
-        skip += len(tokens) > skip and tokens[skip].startswith("qid:")
-        found = ((t, p) for t in tokens[skip:] if (p := _token_problem(t, layout)) is not None)
-        bad, problem = next(found, (text.decode("utf-8", "replace").strip(), "cannot be read"))
-    shown = bad if len(bad) <= 60 else bad[:57] + "..."
-    raise TextFormatError(path, line, f"{shown!r}: {problem}", bad)
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(_NUMBER, text.encode()) is not None
-
-
-def _label_problem(token: str, labelled: bool) -> str | None:
-    if ":" in token:
-        return "the label is missing; every line starts with one" if labelled else None
-    if _is_number(token):
-        return None
-    return f"the label is {_kind_of_bad_number(token)}"
-
-
-def _kind_of_bad_number(text: str) -> str:
+def kind_of_bad_number(text: bytes) -> str:
+    """Say in words what a text is that is no decimal number."""
     try:
         finite = np.isfinite(float(text))
     except ValueError:
@@ -212,36 +138,110 @@ def _kind_of_bad_number(text: str) -> str:
     return "not a plain decimal number" if finite else "not finite; NaN and infinity are refused"
 
 
-def _token_problem(token: str, layout: Format) -> str | None:
-    parts = token.split(":")
-    if len(parts) != layout.parts:
-        return _colon_problem(len(parts), layout)
-    *ids, value = parts
-    for name, text in zip(("index", "field"), reversed(ids), strict=False):
-        if problem := _id_problem(name, text):
-            return problem
+def checked_number(path: str, line: int, token: Token, name: str) -> float:
+    """Return a finite number, or raise an error that says what else it is."""
+    if not is_number(token.text):
+        raise token.error(path, line, f"the {name} is {kind_of_bad_number(token.text)}")
+    if not np.isfinite(float(token.text)):
+        raise token.error(path, line, f"the {name} is too large")
+    return float(token.text)
+
+
+def check_value(path: str, line: int, token: Token, value: float, demands: Demands) -> None:
+    """Raise an error where a value is infinite in the type of the values."""
+    if not abs(value) <= demands.largest_value:
+        problem = f"value {value!r} is too large for {demands.dtype.name}"
+        raise token.error(path, line, problem, repr(value))
+
+
+def read_line(path: str, line: int, text: bytes, parts: int, demands: Demands) -> Row:
+    """Read one line of a file of entries ``index:value`` or, of 3 parts, ``field:index:value``.
+
+    Parameters
+    ----------
+    path, line : str and int
+        For errors.
+    text : bytes
+        The line, which is not blank.
+    parts : {2, 3}
+        Of an entry.
+    demands : Demands
+        What it has to keep to.
+
+    Raises
+    ------
+    TextFormatError
+        Naming the first token that is wrong.
+    """
+    tokens = tokens_of(text.partition(b"#")[0])
+    label = np.nan
+    if is_number(tokens[0].text) and not demands.labelled:
+        label = float(tokens.pop(0).text)
+    elif demands.labelled and b":" in tokens[0].text:
+        raise tokens[0].error(path, line, "the label is missing; every line starts with one")
+    elif b":" not in tokens[0].text:
+        label = checked_number(path, line, tokens.pop(0), "label")
+    if tokens and re.fullmatch(rb"qid:\d+", tokens[0].text):
+        tokens.pop(0)
+    entries = [_entry(path, line, token, parts, demands) for token in tokens]
+    fields, ids = [field for field, _, _ in entries], [index for _, index, _ in entries]
+    return Row(label, 1.0, fields, ids, [value for _, _, value in entries])
+
+
+def _entry(
+    path: str, line: int, token: Token, parts: int, demands: Demands
+) -> tuple[int, int, float]:
+    if problem := next(_problems(token.text.split(b":"), parts), None):
+        raise token.error(path, line, problem)
+    *numbers, value = token.text.split(b":")
+    *first, index = (int(digits.lstrip(b"0") or b"0") for digits in numbers)
+    field = first[0] if first else 0
+    if index < demands.least:
+        problem = "index 0 in a file said to start at 1"
+        raise token.error(path, line, problem, "0")
+    if index > demands.largest:
+        raise token.error(path, line, _beyond(index, demands), str(index))
+    check_value(path, line, token, float(value), demands)
+    return field, index, float(value)
+
+
+def _beyond(index: int, demands: Demands) -> str:
+    if demands.n_features is None:
+        return f"index {index} leaves no room for the column count"
+    last = demands.largest
+    return f"index {index} is beyond n_features={demands.n_features}; the last index is {last}"
+
+
+def _problems(pieces: list[bytes], parts: int) -> Iterator[str]:
+    """Yield what is wrong with the pieces of an entry."""
+    if len(pieces) != parts:
+        yield _colon_problem(len(pieces), parts)
+        return
+    *numbers, value = pieces
+    for name, text in zip(("index", "field"), reversed(numbers), strict=False):
+        yield from _id_problems(name, text)
     if not value:
-        return "missing value after the last colon"
-    return None if _is_number(value) else f"the value is {_kind_of_bad_number(value)}"
+        yield "missing value after the last colon"
+    elif not is_number(value):
+        yield f"the value is {kind_of_bad_number(value)}"
 
 
-def _colon_problem(parts: int, layout: Format) -> str:
-    shape = "index:value" if layout.parts == 2 else "field:index:value"
-    if parts == 1:
+def _colon_problem(found: int, parts: int) -> str:
+    shape = "index:value" if parts == 2 else "field:index:value"
+    if found == 1:
         return f"no colon; entries are written {shape}, a value of 1 must be written out"
-    if (parts, layout.parts) == (3, 2):
+    if (found, parts) == (3, 2):
         return "two colons: this looks like a libffm file; read it with load_libffm"
-    if (parts, layout.parts) == (2, 3):
+    if (found, parts) == (2, 3):
         return "one colon: this looks like a svmlight file; read it with load_svmlight"
-    return f"{parts - 1} colons; entries are written {shape}"
+    return f"{found - 1} colons; entries are written {shape}"
 
 
-def _id_problem(name: str, text: str) -> str | None:
-    if re.fullmatch(r"-\d+", text, re.ASCII):
-        return f"negative {name}"
-    if not re.fullmatch(r"\d+", text, re.ASCII):
-        return f"the {name} is not a whole number"
-    digits = text.lstrip("0")
-    if len(digits) > 19 or int(digits or "0") > LARGEST:
-        return f"{name} above 2**63 - 1; hash such ids to a smaller range"
-    return None
+def _id_problems(name: str, text: bytes) -> Iterator[str]:
+    digits = text.lstrip(b"0")
+    if re.fullmatch(rb"-\d+", text):
+        yield f"negative {name}"
+    elif not re.fullmatch(rb"\d+", text):
+        yield f"the {name} is not a whole number"
+    elif len(digits) > 19 or int(digits or b"0") > LARGEST:
+        yield f"{name} above 2**63 - 1; hash such ids to a smaller range"

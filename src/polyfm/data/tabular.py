@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm.data.text import TextFormatError
+from polyfm.data.lines import TextFormatError
 
 __all__ = ["load_csv", "load_parquet"]
 

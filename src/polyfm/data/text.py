@@ -10,43 +10,27 @@ never a silent 1.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from polyfm.data.lines import (
-    LARGEST,
-    LIBFFM,
-    SVMLIGHT,
-    Format,
-    Rows,
-    TextFormatError,
-    parse,
-    parse_pieces,
-)
+from polyfm.data._collect import FieldTable
+from polyfm.data._pieces import TextLayout
+from polyfm.data._reading import Cut, Reading, demands, iterate, load
+from polyfm.data._sources import Progress, StrPath, is_single
+from polyfm.data.batches import Batch
+from polyfm.data.report import ReadReport
 
-__all__ = ["TextFormatError", "load_libffm", "load_svmlight"]
+__all__ = ["iter_libffm", "iter_svmlight", "load_libffm", "load_svmlight"]
 
-StrPath = str | os.PathLike[str]
 Paths = list[Any] | tuple[Any, ...]  # not Sequence: a str is a sequence of str
 Labelled = tuple[sp.csr_matrix, NDArray[np.float64] | None]
 WithFields = tuple[sp.csr_matrix, NDArray[np.float64] | None, NDArray[np.int64]]
 
 
-@overload
-def load_svmlight(
-    path: StrPath,
-    *,
-    n_features: int | None = None,
-    zero_based: bool | str = "auto",
-    labels: bool = True,
-    dtype: DTypeLike = np.float32,
-) -> Labelled: ...
 @overload
 def load_svmlight(
     path: Paths,
@@ -55,22 +39,43 @@ def load_svmlight(
     zero_based: bool | str = "auto",
     labels: bool = True,
     dtype: DTypeLike = np.float32,
+    on_error: str = "raise",
+    report: ReadReport | None = None,
+    progress: Progress | None = None,
 ) -> list[Labelled]: ...
+@overload
 def load_svmlight(
-    path: StrPath | Paths,
+    path: StrPath | Any,
     *,
     n_features: int | None = None,
     zero_based: bool | str = "auto",
     labels: bool = True,
     dtype: DTypeLike = np.float32,
+    on_error: str = "raise",
+    report: ReadReport | None = None,
+    progress: Progress | None = None,
+) -> Labelled: ...
+def load_svmlight(
+    path: Any,
+    *,
+    n_features: int | None = None,
+    zero_based: bool | str = "auto",
+    labels: bool = True,
+    dtype: DTypeLike = np.float32,
+    on_error: str = "raise",
+    report: ReadReport | None = None,
+    progress: Progress | None = None,
 ) -> Labelled | list[Labelled]:
     """Read svmlight (libsvm) files.
 
     Parameters
     ----------
-    path : path or list of paths
-        Plain or gzip-compressed files.  Files of one list share the number of columns and the
-        decision of ``zero_based="auto"``, so give train and test together.
+    path : path, address, binary file object, or list of these
+        gzip and Zstandard files are known by their content.  A path with wildcards stands for
+        the rows of all files that match, in the order of their names; ``"-"`` is standard input;
+        an address such as ``"s3://..."`` is opened by fsspec.  Members of one list share the
+        number of columns and the decision of ``zero_based="auto"``, so give train and test
+        together.
     n_features : int, default=None
         Number of columns.  A larger index is an error; columns without entries are empty.  None
         takes the largest index found in all the files.
@@ -80,37 +85,52 @@ def load_svmlight(
         False makes the label optional and ignores it: y is None.
     dtype : dtype, default=numpy.float32
         Type of the values, ``float32`` or ``float64``.
+    on_error : {"raise", "skip"}, default="raise"
+        What to do with a line that cannot be read: "skip" leaves it out and warns, once for a
+        file, of how many there were and what was wrong with the first.
+    report : ReadReport, optional
+        Is told how many rows were read and lines left out.
+    progress : callable, optional
+        Called with the number of bytes read since the last call, counted as they lie, compressed
+        or not.
 
     Returns
     -------
     X : scipy.sparse.csr_matrix of shape (n_samples, n_features)
-        Sorted indices; repeated indices of a row are summed.
+        Sorted indices, of 32 bits where they fit; repeated indices of a row are summed.
     y : ndarray of float64 of shape (n_samples,) or None
         The labels.  For a list of paths, a list of (X, y) is returned.
 
     Raises
     ------
     TextFormatError
-        A ValueError that names file, line and the offending text.
+        A ValueError that names file, line, column and the offending text: also for negative
+        indices, those above ``2**63 - 1``, NaN, infinity, and values too large for ``dtype``.
     OSError
         If a file cannot be opened.
+    ImportError
+        If fsspec or a decompressor is needed and not installed.
+
+    Notes
+    -----
+    Numbers are rounded correctly, to the last bit, whatever their number of digits.  The memory
+    needed is about that of the result.
+
+    Examples
+    --------
+    >>> import io
+    >>> from polyfm.data import load_svmlight
+    >>> X, y = load_svmlight(io.BytesIO(b"1 1:0.5 3:2"))
+    >>> X.toarray(), y
+    (array([[0.5, 0. , 2. ]], dtype=float32), array([1.]))
     """
-    files = _parse_all(path, SVMLIGHT, labels)
-    matrices, _ = _matrices(files, n_features, zero_based, dtype)
-    pairs = [(X, rows.labels if labels else None) for X, rows in zip(matrices, files, strict=True)]
-    return pairs[0] if _is_path(path) else pairs
+    asked = demands(labels, zero_based, n_features, dtype, auto=True)
+    reading = Reading(TextLayout(2), asked, on_error, report, progress).checked()
+    loaded, _ = load(path, reading, None)
+    pairs = [(one.X, one.y) for one in loaded]
+    return pairs[0] if is_single(path) else pairs
 
 
-@overload
-def load_libffm(
-    path: StrPath,
-    *,
-    n_features: int | None = None,
-    zero_based: bool | str = "auto",
-    labels: bool = True,
-    shared_ids: str = "error",
-    dtype: DTypeLike = np.float32,
-) -> WithFields: ...
 @overload
 def load_libffm(
     path: Paths,
@@ -120,22 +140,41 @@ def load_libffm(
     labels: bool = True,
     shared_ids: str = "error",
     dtype: DTypeLike = np.float32,
+    on_error: str = "raise",
+    report: ReadReport | None = None,
+    progress: Progress | None = None,
 ) -> list[WithFields]: ...
+@overload
 def load_libffm(
-    path: StrPath | Paths,
+    path: StrPath | Any,
     *,
     n_features: int | None = None,
     zero_based: bool | str = "auto",
     labels: bool = True,
     shared_ids: str = "error",
     dtype: DTypeLike = np.float32,
+    on_error: str = "raise",
+    report: ReadReport | None = None,
+    progress: Progress | None = None,
+) -> WithFields: ...
+def load_libffm(
+    path: Any,
+    *,
+    n_features: int | None = None,
+    zero_based: bool | str = "auto",
+    labels: bool = True,
+    shared_ids: str = "error",
+    dtype: DTypeLike = np.float32,
+    on_error: str = "raise",
+    report: ReadReport | None = None,
+    progress: Progress | None = None,
 ) -> WithFields | list[WithFields]:
     """Read libffm files, whose indices carry a field.
 
     Parameters
     ----------
-    path : path or list of paths
-        Plain or gzip-compressed files; those of one list are read jointly.
+    path : path, address, binary file object, or list of these
+        As of :func:`load_svmlight`; those of one list are read jointly.
     n_features : int, default=None
         Number of columns; None takes the largest index found.
     zero_based : bool or "auto", default="auto"
@@ -147,6 +186,13 @@ def load_libffm(
         as one column all the same and give it the field -1.
     dtype : dtype, default=numpy.float32
         Type of the values, ``float32`` or ``float64``.
+    on_error : {"raise", "skip"}, default="raise"
+        What to do with a line that cannot be read: "skip" leaves it out and warns, once for a
+        file.  An index in several fields is no matter of a line.
+    report : ReadReport, optional
+        Is told how many rows were read and lines left out.
+    progress : callable, optional
+        Called with the number of bytes read since the last call.
 
     Returns
     -------
@@ -161,134 +207,141 @@ def load_libffm(
     Raises
     ------
     TextFormatError
-        A ValueError that names file, line and the offending text.
+        A ValueError that names file, line, column and the offending text.
     OSError
         If a file cannot be opened.
     """
-    if shared_ids not in ("error", "mark"):
-        raise ValueError(f"shared_ids must be 'error' or 'mark', got {shared_ids!r}")
-    files = _parse_all(path, LIBFFM, labels)
-    matrices, base = _matrices(files, n_features, zero_based, dtype)
-    fields = _fields_of_columns(files, base, matrices[0].shape[1], shared_ids)
-    triples = [
-        (X, rows.labels if labels else None, fields)
-        for X, rows in zip(matrices, files, strict=True)
-    ]
-    return triples[0] if _is_path(path) else triples
+    asked = demands(labels, zero_based, n_features, dtype, auto=True)
+    table = FieldTable(_may_share(shared_ids))
+    reading = Reading(TextLayout(3), asked, on_error, report, progress).checked()
+    loaded, first = load(path, reading, table)
+    fields = table.fields(first, loaded[0].X.shape[1])
+    if report is not None:
+        report.follow(lambda: fields)
+    triples = [(one.X, one.y, fields) for one in loaded]
+    return triples[0] if is_single(path) else triples
 
 
-def iter_text(
-    path: StrPath, layout: str, n_rows: int, *, zero_based: bool = False, skip: int = 0
-) -> Iterator[tuple[sp.csr_matrix, NDArray[np.float64]]]:
-    """Read a labelled svmlight or libffm file in pieces, each as wide as its largest index.
+def iter_svmlight(
+    source: Any,
+    *,
+    batch_rows: int = 65_536,
+    batch_bytes: int | None = None,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    labels: bool = True,
+    dtype: DTypeLike = np.float32,
+    skip: int = 0,
+    on_error: str = "raise",
+    report: ReadReport | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Batch]:
+    """Read svmlight (libsvm) files in batches, without ever holding a whole file.
 
     Parameters
     ----------
-    path : path
-        A plain or gzip-compressed file.
-    layout : {"svmlight", "libffm"}
-        Its format.
-    n_rows : int
-        Rows of a piece.
+    source : path, address, binary file object, or list of these
+        As of :func:`load_svmlight`; all of a list are read one after the other, as one file.
+    batch_rows : int, default=65536
+        Rows of a batch.
+    batch_bytes : int, optional
+        Bytes of text of a batch, uncompressed: it ends where either number is reached, but has
+        at least one row.
+    n_features : int, default=None
+        Number of columns; None makes each batch as wide as its largest index.
     zero_based : bool, default=False
-        Whether the first column is written 0 or 1.
+        Whether the first column is written 0 or 1.  An index 0 where it is 1 is an error; what
+        comes later in a stream cannot be known, so that there is no "auto".
+    labels : bool, default=True
+        False makes the label optional and ignores it.
+    dtype : dtype, default=numpy.float32
+        Type of the values, ``float32`` or ``float64``.
     skip : int, default=0
         Rows to leave out at the start.
+    on_error : {"raise", "skip"}, default="raise"
+        What to do with a line that cannot be read: "skip" leaves it out and warns, once for a
+        file, of how many there were and what was wrong with the first.
+    report : ReadReport, optional
+        Is told how many rows were read and lines left out.
+    progress : callable, optional
+        Called with the number of bytes read since the last call, counted as they lie, compressed
+        or not.
+
+    Yields
+    ------
+    Batch
+        X is a scipy.sparse.csr_matrix with sorted indices and no repeated ones.
+
+    Raises
+    ------
+    TextFormatError
+        A ValueError that names file, line, column and the offending text.
+    OSError
+        If a file cannot be opened.
+
+    Examples
+    --------
+    >>> import io
+    >>> from polyfm.data import iter_svmlight
+    >>> lines = io.BytesIO(b"1 1:0.5\\n0 2:1\\n1 1:1\\n")
+    >>> [batch.n_rows for batch in iter_svmlight(lines, batch_rows=2, n_features=2)]
+    [2, 1]
     """
-    for rows in parse_pieces(Path(path), _LAYOUTS[layout], True, n_rows, skip):
-        matrices, _ = _matrices([rows], None, zero_based, np.float64)
-        yield matrices[0], rows.labels
+    asked = demands(labels, zero_based, n_features, dtype, auto=False)
+    reading = Reading(TextLayout(2), asked, on_error, report, progress).checked()
+    return iterate(source, reading, None, Cut(batch_rows, batch_bytes).checked(), skip)
 
 
-_LAYOUTS = {"svmlight": SVMLIGHT, "libffm": LIBFFM}
+def iter_libffm(
+    source: Any,
+    *,
+    batch_rows: int = 65_536,
+    batch_bytes: int | None = None,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    labels: bool = True,
+    shared_ids: str = "mark",
+    dtype: DTypeLike = np.float32,
+    skip: int = 0,
+    on_error: str = "raise",
+    report: ReadReport | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Batch]:
+    """Read libffm files in batches, without ever holding a whole file.
+
+    Parameters
+    ----------
+    source : path, address, binary file object, or list of these
+        As of :func:`load_svmlight`; all of a list are read one after the other, as one file.
+    batch_rows, batch_bytes, n_features, zero_based, labels, dtype, skip, on_error, progress
+        As of :func:`iter_svmlight`.
+    shared_ids : {"error", "mark"}, default="mark"
+        Whether an index in several fields is an error, or gets the field -1.
+    report : ReadReport, optional
+        Is told how many rows were read and lines left out, and the field of each column.
+
+    Yields
+    ------
+    Batch
+        The rows; their fields are in ``report.fields``.
+
+    Raises
+    ------
+    TextFormatError
+        A ValueError that names file, line, column and the offending text.
+    OSError
+        If a file cannot be opened.
+    """
+    asked = demands(labels, zero_based, n_features, dtype, auto=False)
+    shared = _may_share(shared_ids)
+    reading = Reading(TextLayout(3), asked, on_error, report, progress).checked()
+    table = None if shared and report is None else FieldTable(shared)
+    if report is not None and table is not None:
+        report.follow(lambda: table.fields(int(not zero_based), n_features))
+    return iterate(source, reading, table, Cut(batch_rows, batch_bytes).checked(), skip)
 
 
-def _is_path(path: StrPath | Paths) -> bool:
-    return isinstance(path, (str, os.PathLike))
-
-
-def _parse_all(path: StrPath | Paths, layout: Format, labelled: bool) -> list[Rows]:
-    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    if not paths:
-        raise ValueError("no file given: the list of paths is empty")
-    return [parse(Path(p), layout, labelled) for p in paths]
-
-
-def _matrices(
-    files: list[Rows], n_features: int | None, zero_based: bool | str, dtype: DTypeLike
-) -> tuple[list[sp.csr_matrix], int]:
-    if n_features is not None and n_features < 1:
-        raise ValueError(f"n_features must be at least 1, got {n_features}")
-    base = _first_index(files, zero_based)
-    largest = max((int(rows.ids.max()) for rows in files if len(rows.ids)), default=base - 1)
-    width = largest - base + 1 if n_features is None else int(n_features)
-    if width > LARGEST:
-        raise _at_entry(files, largest, f"index {largest} leaves no room for the column count")
-    if largest - base >= width:
-        raise _at_entry(
-            files,
-            width + base,
-            f"index {{id}} is beyond n_features={width}; the last index is {width + base - 1}",
-        )
-    return [_matrix(rows, base, width, np.dtype(dtype)) for rows in files], base
-
-
-def _first_index(files: list[Rows], zero_based: bool | str) -> int:
-    smallest = min((int(rows.ids.min()) for rows in files if len(rows.ids)), default=1)
-    if zero_based == "auto":
-        return min(smallest, 1)
-    if not isinstance(zero_based, (bool, np.bool_)):
-        raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}")
-    if not zero_based and smallest == 0:
-        rows = next(rows for rows in files if len(rows.ids) and rows.ids.min() == 0)
-        line = rows.line_of(int(np.argmin(rows.ids)))
-        raise TextFormatError(rows.path, line, "index 0 in a file said to start at 1", "0")
-    return 0 if zero_based else 1
-
-
-def _at_entry(files: list[Rows], least: int, problem: str) -> TextFormatError:
-    """An error about the first index of at least ``least``."""
-    rows = next(rows for rows in files if (rows.ids >= least).any())
-    entry = int(np.argmax(rows.ids >= least))
-    found = str(rows.ids[entry])
-    return TextFormatError(rows.path, rows.line_of(entry), problem.replace("{id}", found), found)
-
-
-def _matrix(rows: Rows, base: int, width: int, dtype: np.dtype[Any]) -> sp.csr_matrix:
-    with np.errstate(over="ignore"):
-        values = rows.values.astype(dtype)
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        text = repr(float(rows.values[bad[0]]))
-        line = rows.line_of(int(bad[0]))
-        raise TextFormatError(rows.path, line, f"value {text} is too large for {dtype.name}", text)
-    shape = (len(rows.labels), width)
-    X = sp.csr_matrix((values, rows.ids - base, rows.indptr.copy()), shape=shape)
-    X.sum_duplicates()
-    return X
-
-
-def _fields_of_columns(
-    files: list[Rows], base: int, width: int, shared_ids: str
-) -> NDArray[np.int64]:
-    fields = np.full(width, -1, dtype=np.int64)
-    for rows in files:
-        fields[rows.ids - base] = rows.fields
-    for rows in files:
-        differs = np.flatnonzero(fields[rows.ids - base] != rows.fields)
-        if len(differs) and shared_ids == "error":
-            raise _shared(rows, int(differs[0]), int(fields[rows.ids[differs[0]] - base]))
-        fields[rows.ids[differs] - base] = -1
-    return fields
-
-
-def _shared(rows: Rows, entry: int, other: int) -> TextFormatError:
-    found = f"{rows.fields[entry]}:{rows.ids[entry]}"
-    return TextFormatError(
-        rows.path,
-        rows.line_of(entry),
-        f"index {rows.ids[entry]} occurs in field {rows.fields[entry]} and in field {other}, so "
-        "that its column has no single field; use shared_ids='mark' to read it all the same, or "
-        "make the indices unique per field",
-        found,
-    )
+def _may_share(shared_ids: str) -> bool:
+    if shared_ids not in ("error", "mark"):
+        raise ValueError(f"shared_ids must be 'error' or 'mark', got {shared_ids!r}")
+    return shared_ids == "mark"

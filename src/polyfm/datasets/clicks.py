@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from polyfm.data import load_csv, load_svmlight
-from polyfm.data.lines import SVMLIGHT, Rows, parse
+from polyfm.data._pieces import TextLayout
+from polyfm.data._reading import AsWritten, Reading, demands, read_as_written
 from polyfm.datasets.bundle import DatasetBundle, Indices, encoded, random_split
 from polyfm.datasets.home import Download, Source, find
 
@@ -182,7 +183,9 @@ def fetch_criteo_mini(*, dtype: DTypeLike = np.float32) -> DatasetBundle:
     another.
     """
     paths = find(CRITEO)
-    parts = [parse(path, SVMLIGHT, True) for path in paths.values()]
+    asked = demands(True, "auto", None, np.float64, auto=True)
+    reading = Reading(TextLayout(2), asked)
+    parts = [read_as_written(path, reading) for path in paths.values()]
     tr, va = _consecutive([len(part.labels) for part in parts])
     return DatasetBundle(
         **_criteo_design(parts, np.dtype(dtype)),
@@ -192,7 +195,7 @@ def fetch_criteo_mini(*, dtype: DTypeLike = np.float32) -> DatasetBundle:
     )
 
 
-def _criteo_design(parts: list[Rows], dtype: np.dtype[Any]) -> dict[str, Any]:
+def _criteo_design(parts: list[AsWritten], dtype: np.dtype[Any]) -> dict[str, Any]:
     width = _CRITEO_NUMBERS + _CRITEO_CATEGORIES
     ids = np.concatenate([part.ids for part in parts]).reshape(-1, width)
     values = np.concatenate([part.values for part in parts]).reshape(-1, width)

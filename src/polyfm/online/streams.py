@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyfm.data.batches import Batch
-from polyfm.data.text import TextFormatError, iter_text
+from polyfm.data.lines import TextFormatError
+from polyfm.data.text import iter_libffm, iter_svmlight
 
 _ENDINGS = {
     "svmlight": (".svm", ".svmlight", ".libsvm"),
@@ -141,8 +142,10 @@ def _from_file(
 ) -> Iterator[Batch]:
     layout = format_of(path, layout)
     if layout in ("svmlight", "libffm"):
-        for X, y in iter_text(path, layout, batch_size, zero_based=zero_based, skip=skip):
-            yield Batch(X, y)
+        read = iter_svmlight if layout == "svmlight" else iter_libffm
+        yield from read(
+            path, batch_rows=batch_size, zero_based=zero_based, dtype=np.float64, skip=skip
+        )
         return
     if target is None:
         raise ValueError(f"{path} is a table: name the column to predict by target.")

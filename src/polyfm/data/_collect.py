@@ -1,0 +1,223 @@
+"""Rows of pieces put together: arrays that grow in place, and the matrix they end as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from polyfm.data._canonical import make_canonical, note_fields
+from polyfm.data._pieces import Piece
+from polyfm.data.lines import TextFormatError, tokens_of
+
+__all__ = ["Collector", "FieldTable"]
+
+_LARGEST_INT32 = np.iinfo(np.int32).max
+
+
+class _Growing:
+    """An array that grows at its end, in place as far as the system can."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._array: NDArray[Any] = np.empty(1024, dtype=dtype)
+        self.n = 0
+
+    def extend(self, values: Any, share: float) -> NDArray[Any]:
+        """Make room for values and return it; ``share`` of all that is to come has come."""
+        n = self.n + len(values)
+        if n > len(self._array):
+            expected = int(1.01 * n / share) if share > 0 else 0
+            # No view of it is kept anywhere, so that it may move.
+            self._array.resize(max(expected, n + n // 8), refcheck=False)
+        room = self._array[self.n : n]
+        self.n = n
+        return room
+
+    def to(self, dtype: Any) -> None:
+        """Change the type."""
+        self._array = self._array[: self.n].astype(dtype)
+
+    def add(self, shift: int) -> None:
+        """Add a number to all."""
+        self._array[: self.n] += shift
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers."""
+        return self._array.dtype
+
+    def finish(self) -> NDArray[Any]:
+        """Give the array away, cut to its length."""
+        self._array.resize(self.n, refcheck=False)
+        return self._array
+
+
+class FieldTable:
+    """The field of each index, as files tell it: -2 for none, -1 for several."""
+
+    def __init__(self, shared: bool) -> None:
+        self._shared = shared
+        self._table = np.full(1024, -2, dtype=np.int64)
+        self._largest = -1
+
+    def note(self, piece: Piece, largest: int) -> None:
+        """Take in a piece, whose largest index is given.
+
+        Raises
+        ------
+        TextFormatError
+            Where an index has several fields and may not, or the table would be too long.
+        """
+        if largest >= len(self._table):
+            self._grow(piece, largest)
+        self._largest = max(self._largest, largest)
+        entry = note_fields(piece.ids, piece.fields, len(piece.ids), self._shared, self._table)
+        if entry < len(piece.ids):
+            raise self._in_two_fields(piece, int(entry))
+
+    def _grow(self, piece: Piece, largest: int) -> None:
+        try:
+            table = np.full(max(largest + 1, 2 * len(self._table)), -2, dtype=np.int64)
+        except (MemoryError, ValueError):
+            problem = (
+                f"a table of the fields of all columns up to index {largest} does not fit into "
+                "memory; hash the indices to a smaller range"
+            )
+            entry = int(np.argmax(piece.ids))
+            raise _at_entry(piece, entry, problem, str(largest)) from None
+        table[: len(self._table)] = self._table
+        self._table = table
+
+    def _in_two_fields(self, piece: Piece, entry: int) -> TextFormatError:
+        index, field = int(piece.ids[entry]), int(piece.fields[entry])
+        problem = (
+            f"index {index} occurs in field {field} and in field {self._table[index]}, so that "
+            "its column has no single field; use shared_ids='mark' to read it all the same, or "
+            "make the indices unique per field"
+        )
+        return _at_entry(piece, entry, problem, f"{field}:{index}")
+
+    def fields(self, first: int, n_features: int | None = None) -> NDArray[np.int64]:
+        """Return the fields of the columns, -1 for those without a single one."""
+        n_features = self._largest - first + 1 if n_features is None else n_features
+        fields = np.full(n_features, -1, dtype=np.int64)
+        known = self._table[first : first + n_features]
+        fields[: len(known)] = np.maximum(known, -1)
+        return fields
+
+
+def _at_entry(piece: Piece, entry: int, problem: str, found: str) -> TextFormatError:
+    row = piece.row_of(entry)
+    tokens = tokens_of(piece.line_of(row).partition(b"#")[0])
+    n_entries = int(piece.indptr[row + 1] - piece.indptr[row])
+    token = tokens[len(tokens) - n_entries + entry - int(piece.indptr[row])]
+    return token.error(piece.name, int(piece.lines[row]), problem, found)
+
+
+class Collector:
+    """Rows of a file, or of a batch.
+
+    ``first`` is the index of the first column; None takes 1 until an index 0 comes.
+    """
+
+    def __init__(self, dtype: np.dtype[Any], first: int | None, table: FieldTable | None) -> None:
+        self._given_first, self._table = first, table
+        self.first = 1 if first is None else first
+        self.largest = -1
+        self.share = 0.0
+        self._labels, self._weights = _Growing(np.float64), _Growing(np.float64)
+        self._lengths = _Growing(np.int64)
+        self._indices, self._values = _Growing(np.int32), _Growing(dtype)
+        self._work_ids = np.empty(0, dtype=np.int64)
+        self._work_values = np.empty(0)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows so far."""
+        return self._labels.n
+
+    def add(self, piece: Piece) -> None:
+        """Take in all rows of a piece, whose arrays are brought into order.
+
+        Raises
+        ------
+        TextFormatError
+            Where the fields do not fit, or a sum of repeated entries is too large.
+        """
+        largest = int(piece.ids.max()) if len(piece.ids) else -1
+        if self._table is not None and largest >= 0:
+            self._table.note(piece, largest)
+        n = len(piece.ids) if piece.in_order else self._sort(piece)
+        ids, values = piece.ids[:n], piece.values[:n]
+        self.largest = max(self.largest, largest)
+        if self._given_first is None and self.first == 1 and n and ids.min() == 0:
+            self.start_at(0)
+        self._widen()
+        np.subtract(ids, self.first, out=self._indices.extend(ids, self.share), casting="unsafe")
+        for whole, part in (
+            (self._values, values),
+            (self._labels, piece.labels),
+            (self._lengths, np.diff(piece.indptr)),
+        ):
+            whole.extend(part, self.share)[:] = part
+        if piece.weights is not None:
+            self._weights.extend(piece.weights, self.share)[:] = piece.weights
+
+    def start_at(self, first: int) -> None:
+        """Let the first column have another index."""
+        shift, self.first = self.first - first, first
+        if shift:
+            self._widen()
+            self._indices.add(shift)
+
+    def _widen(self) -> None:
+        if self._indices.dtype == np.int32 and self.largest - self.first > _LARGEST_INT32:
+            self._indices.to(np.int64)
+
+    def _sort(self, piece: Piece) -> int:
+        needed = 2 * int(np.diff(piece.indptr).max())
+        if needed > len(self._work_ids):
+            self._work_ids, self._work_values = np.empty(needed, dtype=np.int64), np.empty(needed)
+        work = (self._work_ids, self._work_values)
+        n_rows, n_written = len(piece.labels), len(piece.ids)
+        n = int(make_canonical(piece.indptr, n_rows, piece.ids, piece.values, *work))
+        if n < n_written:
+            self._check_sums(piece, n)
+        return n
+
+    def _check_sums(self, piece: Piece, n: int) -> None:
+        with np.errstate(over="ignore"):
+            bad = np.flatnonzero(~np.isfinite(piece.values[:n].astype(self._values.dtype)))
+        if len(bad):
+            index = int(piece.ids[bad[0]])
+            problem = (
+                f"the values of index {index} add up to more than a {self._values.dtype} holds"
+            )
+            line = int(piece.lines[piece.row_of(int(bad[0]))])
+            raise TextFormatError(piece.name, line, problem, str(index))
+
+    @property
+    def labels(self) -> NDArray[np.float64]:
+        """The labels, which are given away."""
+        return self._labels.finish()
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """The weights, which are given away; None where all are 1."""
+        weights = self._weights.finish()
+        return None if bool(np.all(weights == 1.0)) else weights  # so it is if there are none
+
+    def matrix(self, n_features: int | None) -> sp.csr_matrix:
+        """Return the rows as a matrix, which takes over the arrays."""
+        width = max(self.largest - self.first + 1, 0) if n_features is None else n_features
+        indptr = np.zeros(self.n_rows + 1, dtype=np.int64)
+        np.cumsum(self._lengths.finish(), out=indptr[1:])
+        indices, values = self._indices.finish(), self._values.finish()
+        narrow = max(width, len(indices)) <= _LARGEST_INT32
+        kind = np.int32 if narrow else np.int64
+        arrays = (values, indices.astype(kind, copy=False), indptr.astype(kind, copy=False))
+        X = sp.csr_matrix(arrays, shape=(len(indptr) - 1, width), copy=False)
+        X.has_sorted_indices = X.has_canonical_format = True
+        return X
