@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,17 @@ def clicks(folder: Path) -> Path:
     path = folder / "clicks.polyfm"
     assert main(["train", str(folder / "all.svm"), "--model", str(path), "--quiet"]) == 0
     return path
+
+
+@pytest.fixture
+def feed(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    """Give bytes to standard input."""
+
+    def give(content: bytes) -> None:
+        buffer = io.BufferedReader(io.BytesIO(content))  # type: ignore[arg-type]
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(buffer))
+
+    return give
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,8 @@ __all__ = ["main"]
 COMMANDS = {
     "demo": "show in under a minute what the package does, on data that it brings along",
     "train": "train a model on a file",
+    "convert": "write files into a dataset, which is read without parsing",
+    "describe": "say what is in a file, and what looks like a mistake",
     "online": "learn a stream of rows, and judge the model as it goes by",
     "predict": "predict the rows of a file",
     "evaluate": "measure how well a model predicts a file",

@@ -87,28 +87,30 @@ class TableEncoding:
 
     Attributes
     ----------
+    encoder : VocabularyEncoder or HashingEncoder
+        The encoder, None before the first batch.
     is_counted : bool
         Whether all batches have to be learnt before the first can be encoded.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._encoder: Any = None
+        self.encoder: Any = None
         self.is_counted = args.encoder == "vocabulary" and args.min_count > 1
         if args.encoder == "hashing" and args.min_count != 1:
             raise ValueError("--min-count is for --encoder vocabulary.")
 
     def learn(self, rows: Any) -> None:
         """Learn columns from the first batch, and categories from each."""
-        if self._encoder is None:
-            self._encoder = self._made(rows)
-        self._encoder.partial_fit(rows)
+        if self.encoder is None:
+            self.encoder = self._made(rows)
+        self.encoder.partial_fit(rows)
 
     def encode(self, rows: Any) -> Any:
         """Return a matrix; unless all is learnt, its columns become more with the categories."""
         if not self.is_counted:
             self.learn(rows)
-        return self._encoder.transform(rows)
+        return self.encoder.transform(rows)
 
     def _made(self, rows: Any) -> Any:
         from polyfm.data import HashingEncoder, VocabularyEncoder
@@ -119,15 +121,6 @@ class TableEncoding:
         if args.encoder == "hashing":
             return HashingEncoder(n_bits=args.n_bits, **common)
         return VocabularyEncoder(min_count=args.min_count, **common)
-
-    def about(self) -> dict[str, Any]:
-        """Return what is to be kept with the rows."""
-        hashed = self._args.encoder == "hashing"
-        return {
-            "fields": self._encoder.fields_,
-            "feature_names": None if hashed else self._encoder.get_feature_names_out(),
-            "attachments": {"encoder.json": self._encoder.to_json().encode()},
-        }
 
 
 def add_encoder(group: Any) -> None:

@@ -18,6 +18,7 @@ _MANY_DUPLICATES = 0.05
 _SECONDS = (9.0e8, 2.5e9)
 """From 1998 to 2049."""
 _LISTED = 5
+_MANY_ROWS, _OWN_VALUES = 100, 0.9
 
 
 def likely_mistakes(survey: Survey) -> list[str]:
@@ -35,6 +36,45 @@ def likely_mistakes(survey: Survey) -> list[str]:
     """
     checks = (_labels, _far_columns, _categories, _large_values, _empty_rows, _duplicates)
     return [sentence for check in checks for sentence in check(survey)]
+
+
+def likely_mistakes_of_columns(columns: list[dict[str, Any]], n_rows: int) -> list[str]:
+    """Return what looks like a mistake in the columns of a table.
+
+    Parameters
+    ----------
+    columns : list of dict
+        Of each its name ("field"), the number of its different values ("columns"), and of the
+        rows where it is not missing ("rows").
+    n_rows : int
+        Number of all rows.
+
+    Returns
+    -------
+    list of str
+        Empty if nothing looks wrong.
+    """
+    empty = [column["field"] for column in columns if column["rows"] == 0]
+    constant = [
+        column["field"] for column in columns if column["columns"] == 1 and column["rows"] == n_rows
+    ]
+    own = [
+        column["field"]
+        for column in columns
+        if column["rows"] > _MANY_ROWS and column["columns"] > _OWN_VALUES * column["rows"]
+    ]
+    told = []
+    if empty and n_rows:
+        told.append(f"Columns without any value: {_some(empty)}.")
+    if constant and n_rows > 1:
+        told.append(f"Columns that have the same value in all rows: {_some(constant)}.")
+    if own:
+        told.append(
+            f"Nearly every row has a value of its own in {_some(own)}: an identifier of the row "
+            "tells nothing of others, and numbers are better cut into bins (polyfm train and "
+            "convert do it)."
+        )
+    return told
 
 
 def _labels(survey: Survey) -> Iterator[str]:

@@ -41,10 +41,12 @@ class LabelSurvey:
         Number of targets.
     counts : dict or None
         How often each occurs; None if there are more than 1000.
+    are_texts : bool
+        Whether they are texts, which have no quantiles.
     """
 
     def __init__(self) -> None:
-        self.n = 0
+        self.n, self.are_texts = 0, False
         self.counts: dict[Any, int] | None = {}
         self._kept: NDArray[np.float64] = np.empty(_QUANTILES_OF)
         self._random = np.random.default_rng(0)
@@ -53,12 +55,13 @@ class LabelSurvey:
         """Take in the targets of a batch."""
         if y.dtype.kind == "O":
             y = y.astype(str)
+        self.are_texts = y.dtype.kind not in "biuf"
         if self.counts is not None:
             for label, n in zip(*np.unique(y, return_counts=True), strict=True):
                 self.counts[label.item()] = self.counts.get(label.item(), 0) + int(n)
             if len(self.counts) > _LISTED_LABELS:
                 self.counts = None
-        if y.dtype.kind in "biuf":
+        if not self.are_texts:
             self._draw(y.astype(np.float64))
         self.n += len(y)
 
