@@ -3,9 +3,11 @@
 from polyfm.data.batches import Batch
 from polyfm.data.dataset import Dataset, DatasetError, DatasetWriter
 from polyfm.data.encoders import OneHotFieldEncoder
+from polyfm.data.encoding import encode
 from polyfm.data.hashing_encoder import HashingEncoder
 from polyfm.data.lines import TextFormatError
 from polyfm.data.report import ReadReport
+from polyfm.data.table_streams import iter_csv, iter_parquet
 from polyfm.data.tabular import load_csv, load_parquet
 from polyfm.data.text import iter_libffm, iter_svmlight, load_libffm, load_svmlight
 from polyfm.data.vocabulary_encoder import VocabularyEncoder
@@ -22,7 +24,10 @@ __all__ = [
     "TextFormatError",
     "VWRows",
     "VocabularyEncoder",
+    "encode",
+    "iter_csv",
     "iter_libffm",
+    "iter_parquet",
     "iter_svmlight",
     "iter_vw",
     "load_csv",
