@@ -53,6 +53,11 @@ def _checksum(content: Mapping[str, Any]) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
+def fingerprint(content: Mapping[str, Any]) -> str:
+    """Return what tells the rows of a dataset from others, by the checksums of its shards."""
+    return _checksum({name: content[name] for name in ("rows", "features", "labels", "shards")})
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a folder.
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from polyfm.data import _manifest
 from polyfm.data._opening import file_of, open_files
 from polyfm.data._sections import DatasetError, SectionFile
 from polyfm.data._shards import Part, joined, matrix_of
@@ -52,6 +53,8 @@ class Dataset:
         The labels, where targets are texts.
     notes : dict
         What was noted when it was written.
+    fingerprint : str
+        The same for datasets of the same rows.
 
     Raises
     ------
@@ -83,6 +86,7 @@ class Dataset:
         labels = content["labels"]
         self.label_names: NDArray[Any] | None = None if labels is None else np.array(labels, str)
         self.has_weights = bool(content["weighted"])
+        self.fingerprint = _manifest.fingerprint(content)
         self._attachments: dict[str, dict[str, Any]] = content["attachments"]
         self._starts = np.cumsum([0] + [shard.n_rows for shard in self.shards])
         self._columns_are_checked = False
@@ -238,9 +242,9 @@ class Dataset:
         DatasetError
             If the shard turns out to be damaged.
         """
-        if not 0 <= start <= stop <= self.n_rows:
-            raise IndexError(f"rows {start} to {stop} of a dataset of {self.n_rows} rows.")
-        parts = list(self._parts(start, stop))
+        return self.take([(start, stop)])
+
+    def _batch(self, parts: list[Part]) -> Batch:
         part = joined(parts) if parts else _no_rows(self.dtype, self.has_targets)
         y = None if part.labels is None else self._decoded(part.labels)
         return Batch(matrix_of(part, self.n_features), y, part.weights)
@@ -254,6 +258,26 @@ class Dataset:
                 return
             if a < b:
                 yield self.shards[k].part(a, b)
+
+    def take(self, ranges: Iterable[tuple[int, int]]) -> Batch:
+        """Return the rows of several ranges, one range after the other.
+
+        Parameters
+        ----------
+        ranges : iterable of (int, int)
+            Each from a row to before another, as for :meth:`rows`.
+
+        Returns
+        -------
+        Batch
+            Copies, unless there is one range within one shard.
+        """
+        parts: list[Part] = []
+        for start, stop in ranges:
+            if not 0 <= start <= stop <= self.n_rows:
+                raise IndexError(f"rows {start} to {stop} of a dataset of {self.n_rows} rows.")
+            parts += self._parts(start, stop)
+        return self._batch(parts)
 
     def iter_batches(self, batch_rows: int, start: int = 0) -> Iterator[Batch]:
         """Go through the rows in their order.

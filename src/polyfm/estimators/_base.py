@@ -15,14 +15,17 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from polyfm.data._examine import is_binary
+from polyfm.data.dataset import Dataset
 from polyfm.data.rows import Rows, as_rows, read_only, row_numbers
+from polyfm.data.source import as_source, is_source
 from polyfm.data.validation import check_weights
-from polyfm.estimators import _parts
+from polyfm.estimators import _from_sources, _parts
 from polyfm.estimators._columns import columns_of
 from polyfm.estimators._exports import Exported, export
 from polyfm.estimators._target import TargetScale
 from polyfm.estimators._transaction import all_or_nothing
 from polyfm.estimators._validation import Held, Labelled, Metric, find_metric, validation_of
+from polyfm.estimators.checkpoints import Checkpoint
 from polyfm.losses import contract as losses
 from polyfm.losses.evaluate import mean_loss
 from polyfm.models.layout import Layout
@@ -50,25 +53,35 @@ class BaseFM(BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
+        checkpoint: Checkpoint | None = None,
+        max_memory: int | str | None = None,
     ) -> Self:
         """Learn from labelled rows.
 
         Parameters
         ----------
-        X : array, sparse matrix or frame of shape (n_rows, n_features)
-            Features, numbers of any type in any scipy format.
+        X : array, sparse matrix or frame of shape (n_rows, n_features), or source of rows
+            Features, numbers of any type in any scipy format. Or where rows with targets come
+            from: a :class:`polyfm.data.Dataset`, a :class:`polyfm.data.Source`, paths of files, or
+            an iterator of batches (X, y) or (X, y, weight).
         y : array of shape (n_rows,)
-            Targets.
+            Targets; None for a source, which has them.
         sample_weight : array of shape (n_rows,), optional
             Weights >= 0 of the rows' losses. Rows of weight 0 are left out.
         X_val, y_val, sample_weight_val : optional
-            Rows to judge each epoch by, instead of a share of the training rows.
+            Rows to judge each epoch by, instead of a share of the training rows. ``X_val`` can be
+            a source, too.
+        checkpoint : Checkpoint, optional
+            Where training from a source saves what it has done, and goes on from.
+        max_memory : int or str, optional
+            What training from a source may take, in bytes or as in "2GB": parameters, copies and
+            rows in memory.
 
         Returns
         -------
@@ -84,8 +97,46 @@ class BaseFM(BaseEstimator):
         KeyboardInterrupt
             On Ctrl-C, within a second. An estimator that was fitted before stays as it was; one
             that was not keeps what it has learnt so far.
+        MemoryError
+            When training would take more than ``max_memory``.
+
+        Notes
+        -----
+        Rows of a source are learnt in parts, which another thread reads meanwhile. With
+        ``max_iter=1`` files and streams are learnt as they come, if the number of columns is known
+        (``max_features``, or ``n_features`` of the source); what is left to the data is read off
+        the first batch then. Otherwise they are first written to a temporary dataset. Its blocks
+        of 1,024 rows come in a new random order in each epoch, and what is left to the data is read
+        off 65,536 rows from all over it. Up to 100,000 rows are held out.
         """
+        if is_source(X):
+            _from_sources.check_alone(self, y=y, sample_weight=sample_weight)
+            return self._fit_source(
+                as_source(X), X_val, y_val, sample_weight_val, checkpoint, max_memory
+            )
+        if checkpoint is not None or max_memory is not None:
+            name = "checkpoint" if checkpoint is not None else "max_memory"
+            raise ValueError(
+                f"{name} is for rows from a source, such as a Dataset; X is in memory."
+            )
+        X_val, y_val, sample_weight_val = _from_sources.judges_of(X_val, y_val, sample_weight_val)
         return self._fit(X, y, sample_weight, X_val, y_val, sample_weight_val)
+
+    @all_or_nothing
+    def _fit_source(self, source: Any, *options: Any) -> Self:
+        _from_sources.fit_source(self, source, *options)
+        return self
+
+    def _forget(self) -> None:
+        """Drop everything that was learnt or read off rows."""
+        for name in set(vars(self)) - set(self.get_params(deep=False)):
+            delattr(self, name)
+
+    def _meet_targets(self, dataset: Dataset) -> None:
+        """Take in what a look at all targets of a dataset tells."""
+
+    def _end_waiting(self) -> None:
+        """Begin to learn what rows of a stream were kept waiting for."""
 
     @all_or_nothing
     def _fit(
@@ -110,15 +161,15 @@ class BaseFM(BaseEstimator):
         return self
 
     @available_if(_parts.learns_row_by_row)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from some more rows, each once and in their order.
 
         Parameters
         ----------
-        X : array, sparse matrix or frame of shape (n_rows, n_features)
-            Features.
+        X : array, sparse matrix or frame of shape (n_rows, n_features), or source of rows
+            Features; or where rows with targets come from, as for :meth:`fit`.
         y : array of shape (n_rows,)
-            Targets.
+            Targets; None for a source, which has them.
         sample_weight : array of shape (n_rows,), optional
             Weights >= 0. Rows of weight 0 change nothing, not even a counter.
 
@@ -138,6 +189,10 @@ class BaseFM(BaseEstimator):
         What the parameters leave to the data ("auto", the scale of the target, the units of the
         columns) is read off the first batch.
         """
+        if is_source(X):
+            _from_sources.check_alone(self, y=y, sample_weight=sample_weight)
+            _from_sources.partial_fit_source(self, as_source(X))
+            return self
         return self._partial_fit(X, y, sample_weight)
 
     @all_or_nothing
@@ -301,13 +356,19 @@ class BaseFM(BaseEstimator):
         rows = self._solver_rows(held.train)
         for learner, part in zip(self._learners, rows, strict=True):
             learner.set_rows(part)
+        self._run(self._training(loss, metric, held, rows, warm=warm), fitted_before)
+
+    def _training(
+        self, loss: Any, metric: Metric, held: Held, rows: list[Rows], *, warm: bool
+    ) -> Training:
+        """Return the training of the learners on some rows, before its first epoch."""
         validation = None
         if held.validation is not None:
             validation = validation_of(
                 self._scoring, metric, held.validation, self._raw_scores_of,
                 lambda raw: losses.inverse_link(loss, raw),
             )  # fmt: skip
-        training = Training(
+        return Training(
             self._learners,
             rows,
             held.train.n_rows,
@@ -325,6 +386,9 @@ class BaseFM(BaseEstimator):
             progress=Progress(int(self.verbose)),
             history={name: list(values) for name, values in self.history_.items()},
         )
+
+    def _run(self, training: Training, fitted_before: bool) -> None:
+        """Train, and take in what that has led to."""
         try:
             training.run()
         except KeyboardInterrupt:
@@ -380,8 +444,12 @@ class BaseFM(BaseEstimator):
         reset: bool,
         streaming: bool = False,
         judging: bool = False,
+        weighing: bool = True,
     ) -> Labelled:
         """Check labelled rows and leave out those of weight 0.
+
+        ``judging`` says that they bring no new columns, and are not what class weights hang on;
+        ``weighing=False`` says the latter alone.
 
         Raises
         ------
@@ -397,7 +465,12 @@ class BaseFM(BaseEstimator):
         if not streaming and not weight.any():
             raise ValueError("Every sample weight is zero: there is nothing to learn.")
         targets, weight = self._check_targets(
-            y, matrix.shape[0], weight, reset=reset, streaming=streaming, judging=judging
+            y,
+            matrix.shape[0],
+            weight,
+            reset=reset,
+            streaming=streaming,
+            judging=judging or not weighing,
         )
         rows = Labelled(matrix, targets, weight, row_numbers(len(weight)))
         if not weight.all():

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from polyfm.estimators import _parts
+from polyfm.data.source import as_source, is_source
+from polyfm.estimators import _from_sources, _parts
 from polyfm.estimators._convex_online import LARGEST_BATCH, ONLINE, STRUCTURE, OnlineConvex
 from polyfm.estimators._numbers import check_number
+from polyfm.estimators._out_of_core import whole
 from polyfm.estimators._transaction import all_or_nothing
 from polyfm.estimators._validation import Labelled
 from polyfm.losses import Squared
@@ -35,15 +37,18 @@ class ConvexFM(OnlineConvex):
         """How features combine, in the words of other factorization machines."""
         return "polynomial" if self.diagonal else "anova"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn from labelled rows.
 
         Parameters
         ----------
-        X : array, sparse matrix or frame of shape (n_rows, n_features)
-            Features, numbers of any type in any scipy format.
+        X : array, sparse matrix or frame of shape (n_rows, n_features), or source of rows
+            Features, numbers of any type in any scipy format. Or where rows with targets come
+            from, such as a :class:`polyfm.data.Dataset`: they are read into memory.
         y : array of shape (n_rows,)
-            Targets.
+            Targets; None for a source, which has them.
         sample_weight : array of shape (n_rows,), optional
             Weights >= 0 of the rows' losses: a weight of 2 is the row twice.
 
@@ -61,6 +66,9 @@ class ConvexFM(OnlineConvex):
             On Ctrl-C. An estimator that was fitted before stays as it was; one that was not keeps
             what it has learnt so far.
         """
+        if is_source(X):
+            _from_sources.check_alone(self, y=y, sample_weight=sample_weight)
+            X, y, sample_weight = whole(as_source(X))
         return self._fit_convex(X, y, sample_weight)
 
     def _check_parameters(self) -> None:

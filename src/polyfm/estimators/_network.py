@@ -52,6 +52,10 @@ class PolynomialNetwork(BaseFM):
         self._check_network()
         return super()._partial_fit(X, y, sample_weight)
 
+    def _fit_source(self, source: Any, *options: Any) -> Self:
+        self._check_network()
+        return super()._fit_source(source, *options)
+
     def _check_network(self) -> None:
         """Raise a ValueError for parameters that other factorization machines have."""
         choices = {"kernel": ("polynomial", "anova"), "fit_lower": ("augment", None)}

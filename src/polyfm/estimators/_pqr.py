@@ -192,9 +192,12 @@ class ProjectiveQuadratic(Streamed):
         self._learners = [learner.renewed(settings) for learner in self._learners]
 
     def _train(self, loss: Any, *args: Any, **kwargs: Any) -> None:
+        self._end_waiting()
+        super()._train(loss, *args, **kwargs)
+
+    def _end_waiting(self) -> None:
         if self._waiting is not None:
             self._end_warmup()
-        super()._train(loss, *args, **kwargs)
 
     def _learn_streamed(self, rows: Labelled) -> None:
         """Learn rows in parts that end where features or an order are chosen."""

@@ -12,8 +12,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from polyfm.data.dataset import Dataset
+from polyfm.data.source import as_source, is_source
 from polyfm.data.validation import check_length, check_real_target
-from polyfm.estimators import _parts
+from polyfm.estimators import _from_sources, _parts
 from polyfm.estimators._base import BaseFM
 from polyfm.estimators._events import LabelEvents, NumberEvents
 from polyfm.estimators._transaction import all_or_nothing
@@ -528,16 +530,16 @@ class FMClassifier(ClassifierMixin, LabelEvents, BaseFM):
 
     @available_if(_parts.learns_row_by_row)  # type: ignore[untyped-decorator]
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None
     ) -> Self:
         """Learn from some more rows, each once and in their order.
 
         Parameters
         ----------
-        X : array, sparse matrix or frame of shape (n_rows, n_features)
-            Features.
+        X : array, sparse matrix or frame of shape (n_rows, n_features), or source of rows
+            Features; or where rows with labels come from, as for :meth:`fit`.
         y : array of shape (n_rows,)
-            Labels.
+            Labels; None for a source, which has them.
         sample_weight : array of shape (n_rows,), optional
             Weights >= 0. Rows of weight 0 change nothing, not even a counter.
         classes : array of shape (n_classes,), optional
@@ -560,6 +562,9 @@ class FMClassifier(ClassifierMixin, LabelEvents, BaseFM):
         What the parameters leave to the data ("auto", the units of the columns) is read off the
         first batch.
         """
+        if is_source(X):
+            _from_sources.check_alone(self, y=y, sample_weight=sample_weight)
+            return _from_sources.partial_fit_source(self, as_source(X), classes=classes)
         return self._partial_fit_classes(X, y, sample_weight, classes)
 
     @all_or_nothing
@@ -647,6 +652,14 @@ class FMClassifier(ClassifierMixin, LabelEvents, BaseFM):
         n_learners = 1 if len(self.classes_) == 2 else len(self.classes_)
         positive = np.arange(n_learners) if n_learners > 1 else np.array([1])
         return np.where(codes[:, None] == positive, 1.0, -1.0), weight
+
+    def _meet_targets(self, dataset: Dataset) -> None:
+        labels = dataset.label_names
+        if labels is None or self.class_weight is not None:
+            labels = dataset.targets
+        self._set_classes(np.unique(labels))
+        if self.class_weight is not None:
+            self._class_factors = self._balance(labels)
 
     def _balance(self, labels: NDArray[Any]) -> NDArray[np.float64]:
         """Return the weight of each class, which training rows decide if it is "balanced"."""

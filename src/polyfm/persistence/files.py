@@ -84,7 +84,19 @@ def save_model(
     >>> polyfm.save_model(model, "ratings.polyfm")  # doctest: +SKIP
     >>> polyfm.load_model("ratings.polyfm").predict(X)  # doctest: +SKIP
     """
-    path = Path(path)
+    write_model(model, Path(path), include_state=include_state, encoder=encoder, notes=notes)
+
+
+def write_model(
+    model: Any,
+    path: Path,
+    *,
+    include_state: bool = True,
+    encoder: OneHotFieldEncoder | None = None,
+    notes: Mapping[str, Any] | None = None,
+    training: dict[str, Any] | None = None,
+) -> None:
+    """Do what :func:`save_model` says; ``training`` is what a checkpoint needs besides."""
     if type(model) not in _estimators().values():
         raise TypeError(
             f"save_model takes {' or '.join(_estimators())}, got {type(model).__name__}. A "
@@ -99,6 +111,7 @@ def save_model(
         "attributes": codec.encode(_attributes(model, include_state), "fitted"),
         "encoder": None if encoder is None else codec.encode(_json_array(encoder), "encoder"),
         "notes": dict(notes or {}),
+        "training": codec.encode(training, "training"),
     }
     texts = {
         "format": "polyfm",
@@ -158,7 +171,16 @@ def load_pipeline(path: StrPath) -> SavedModel:
     OSError
         If the file cannot be read.
     """
-    path = Path(path)
+    return _read(Path(path))[0]
+
+
+def read_model(path: Path) -> tuple[Any, dict[str, Any] | None]:
+    """Return an estimator and, if the file is a checkpoint, what its training needs to go on."""
+    saved, training = _read(path)
+    return saved.model, training
+
+
+def _read(path: Path) -> tuple[SavedModel, dict[str, Any] | None]:
     tensors, texts = read_container(path)
     _check_format(path, texts)
     try:
@@ -168,7 +190,8 @@ def load_pipeline(path: StrPath) -> SavedModel:
         model.__dict__.update(codec.decode(description["attributes"]))
         check_consistent(model)
         encoder = _encoder(codec.decode(description["encoder"]))
-        return SavedModel(encoder, model, description["notes"])
+        training = codec.decode(description["training"])
+        return SavedModel(encoder, model, description["notes"]), training
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except (

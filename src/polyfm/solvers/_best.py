@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyfm._jit import jit
 from polyfm.models._score import Parameters
@@ -41,6 +43,16 @@ class BestWeights:
             kept[...] = getattr(p, name)[: self._n_planes]
         _pack(p.linear, p.table, self._visits, self._linear, self._table)
 
+    def state(self) -> list[NDArray[Any]]:
+        """Return what was taken, for a file."""
+        return [*self._small, self._linear, self._table]
+
+    def restore(self, state: Sequence[NDArray[Any]]) -> None:
+        """Take what :meth:`state` has returned."""
+        kept = [*self._small, self._linear, self._table]
+        for own, given in zip(kept, state, strict=True):
+            own[...] = given
+
     def put_back(self) -> None:
         """Write back what was last taken."""
         p = self._parameters
@@ -65,6 +77,14 @@ class BestModel:
     def take(self) -> None:
         """Copy the present model."""
         self._model = self._learner.model.copy()
+
+    def state(self) -> Any:
+        """Return what was taken, for a file."""
+        return self._model
+
+    def restore(self, state: Any) -> None:
+        """Take what :meth:`state` has returned."""
+        self._model = state
 
     def put_back(self) -> None:
         """Go back to what was last taken."""

@@ -34,6 +34,8 @@ class PartwiseLoop:
         Whether the rows of a part are learnt in a random order, or in their own.
     after_part : callable, optional
         Told, after each part, how many rows it had.
+    is_over : bool
+        Whether the training has ended.
     part, n_rows, sums
         Where the epoch stands: parts and rows that are done, and each learner's losses of these.
     """
@@ -41,6 +43,7 @@ class PartwiseLoop:
     read: Reader
     shuffle: bool
     after_part: Callable[[int], None] | None = None
+    is_over: bool = False
     part: int = 0
     n_rows: int = 0
     sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
@@ -55,7 +58,8 @@ class PartwiseLoop:
                 self._epoch(training, crew)
                 means = self.sums / max(self.n_rows, 1)
                 self.part, self.n_rows, self.sums = 0, 0, np.zeros(len(learners))
-                if training.end_epoch(means.tolist()):
+                self.is_over = training.end_epoch(means.tolist())
+                if self.is_over:
                     return
 
     def _epoch(self, training: Training, crew: Crew) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,8 +75,6 @@ class Training:
     loop: Callable[[Training], None] | None = None
     history: dict[str, list[float]] = field(default_factory=dict)
     n_epochs: int = 0
-    best_epoch: int = 0
-    best_score: float = np.nan
     _best: list[BestWeights] = field(default_factory=list)
     _stopper: Stopper = field(init=False)
     _lap: float = field(init=False)
@@ -93,9 +91,34 @@ class Training:
             learner.check_finite()
         for best in self._best:
             best.put_back()
-        unit = 1.0 if self._decided else self.loss_unit
-        self.best_epoch, self.best_score = self._stopper.best_epoch, self._stopper.best * unit
         self.progress.close()
+
+    def state(self) -> dict[str, Any]:
+        """Return what is needed to go on with these learners."""
+        return {
+            "history": self.history,
+            "n_epochs": self.n_epochs,
+            "stopper": vars(self._stopper),
+            "best": [best.state() for best in self._best],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a :meth:`state`; the learners are as they were."""
+        self.history, self.n_epochs = dict(state["history"]), int(state["n_epochs"])
+        vars(self._stopper).update(state["stopper"])
+        self._best = [learner.best_weights() for learner in self.learners if state["best"]]
+        for best, kept in zip(self._best, state["best"], strict=True):
+            best.restore(kept)
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch with the best score, from 1; 0 before the first has ended."""
+        return self._stopper.best_epoch
+
+    @property
+    def best_score(self) -> float:
+        """The best score so far."""
+        return self._stopper.best * (1.0 if self._decided else self.loss_unit)
 
     def report(self, k: int) -> Callable[[int, int], None] | None:
         """Return what is to be told how far the k-th learner is in the present epoch."""

@@ -1,0 +1,249 @@
+"""Rows that do not lie in memory: where they are, and how to get them batch by batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from polyfm.data import _manifest
+from polyfm.data.batches import Batch
+from polyfm.data.dataset import Dataset
+from polyfm.data.text import TextFormatError, iter_libffm, iter_svmlight
+
+__all__ = ["Batches", "Source", "as_source", "is_source"]
+
+BATCH_ROWS = 65_536
+ENDINGS = {
+    "svmlight": (".svm", ".svmlight", ".libsvm"),
+    "libffm": (".ffm", ".libffm"),
+    "vw": (".vw",),
+    "csv": (".csv", ".tsv"),
+    "parquet": (".parquet", ".pq"),
+}
+_COMPRESSED = (".gz", ".zst", ".zstd")
+
+
+class Source:
+    """Files of rows, and how to read them.
+
+    Parameters
+    ----------
+    path : path, address, binary file object, or list of these
+        svmlight, libffm, Vowpal Wabbit text, CSV or Parquet, compressed or not; files of a list
+        are one file. Glob patterns are taken; "-" is standard input.
+    layout : {"auto", "svmlight", "libffm", "vw", "csv", "parquet"}, default="auto"
+        The format; "auto" goes by the ending.
+    batch_rows : int, default=65536
+        Rows that are read, and learnt, at a time.
+    n_features : int, optional
+        Number of columns, where it is known before all rows are read.
+    zero_based : bool or "auto", default="auto"
+        Whether the first column of a svmlight or libffm file is written 0 or 1. "auto" takes it
+        for 1 until the first batch, or in a file that is read more than once any batch, holds a 0.
+    target : str, optional
+        The column of a table to predict.
+    separator : str, optional
+        Between the cells of a CSV file; by the ending if None.
+    encoder : transformer, optional
+        A fitted encoder that turns a table into a matrix.
+    on_error : {"raise", "skip"}, default="raise"
+        What to do with a line that cannot be read.
+
+    Raises
+    ------
+    ValueError
+        If the format cannot be told.
+
+    Examples
+    --------
+    >>> source = polyfm.data.Source("clicks-*.svm.gz", n_features=2**20)  # doctest: +SKIP
+    >>> polyfm.FMClassifier(max_iter=1).fit(source)  # doctest: +SKIP
+    """
+
+    is_repeatable = True
+
+    def __init__(
+        self,
+        path: Any,
+        *,
+        layout: str = "auto",
+        batch_rows: int = BATCH_ROWS,
+        n_features: int | None = None,
+        zero_based: bool | str = "auto",
+        target: str | None = None,
+        separator: str | None = None,
+        encoder: Any = None,
+        on_error: str = "raise",
+    ) -> None:
+        self.path, self.layout = path, _layout_of(path, layout)
+        self.batch_rows, self.n_features = int(batch_rows), n_features
+        self.zero_based, self.target, self.separator = zero_based, target, separator
+        self.encoder, self.on_error = encoder, on_error
+        self.is_repeatable = not hasattr(path, "read") and path != "-"
+        if self.layout in ("csv", "parquet") and target is None:
+            raise ValueError(f"{self.name} is a table: name the column to predict by target.")
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        first = self.path[0] if isinstance(self.path, list | tuple) else self.path
+        return str(getattr(first, "name", first))
+
+    def batches(
+        self, skip: int = 0, progress: Callable[[int], None] | None = None
+    ) -> Iterator[Batch]:
+        """Read the rows after the first ``skip``."""
+        if self.layout in ("csv", "parquet"):
+            yield from self._of_table(skip, progress)
+        elif self.layout == "vw":
+            from polyfm.data.vw import iter_vw
+
+            yield from iter_vw(self.path, skip=skip, progress=progress, **self._common())
+        else:
+            yield from self._of_numbers(skip, progress)
+
+    def _common(self) -> dict[str, Any]:
+        return {"batch_rows": self.batch_rows, "on_error": self.on_error}
+
+    def _of_numbers(self, skip: int, progress: Any) -> Iterator[Batch]:
+        read = iter_svmlight if self.layout == "svmlight" else iter_libffm
+        options = {**self._common(), "n_features": self.n_features, "progress": progress}
+        base = self.zero_based is True
+        batches = read(self.path, skip=skip, zero_based=base, **options)
+        try:
+            first = next(batches, None)
+        except TextFormatError as error:
+            # An index of 0 is what tells the two apart.
+            if error.text != "0" or self.zero_based != "auto" or not self.is_repeatable:
+                raise
+            self.zero_based = True
+            yield from self._of_numbers(skip, progress)
+            return
+        if first is not None:
+            yield first
+            yield from batches
+
+    def _of_table(self, skip: int, progress: Any) -> Iterator[Batch]:
+        from polyfm.data.tabular import iter_csv, iter_parquet
+
+        options = {**self._common(), "target": self.target, "progress": progress}
+        if self.layout == "csv":
+            options["separator"] = self.separator or _separator(self.name)
+        read = iter_csv if self.layout == "csv" else iter_parquet
+        for batch in read(self.path, skip=skip, **options):
+            yield batch if self.encoder is None else self._encoded(batch)
+
+    def _encoded(self, batch: Batch) -> Batch:
+        return batch._replace(X=self.encoder.transform(batch.X))
+
+    def from_zero(self) -> Self:
+        """Return itself, now with a first column that is written 0."""
+        self.zero_based = True
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """Return what has to be the same when a training goes on."""
+        paths = list(self.path) if isinstance(self.path, list | tuple) else [self.path]
+        return {"paths": [str(path) for path in paths], "batch_rows": self.batch_rows}
+
+    def __repr__(self) -> str:
+        return f"Source({self.path!r}, layout={self.layout!r})"
+
+
+class Batches:
+    """Anything that yields batches, once.
+
+    Parameters
+    ----------
+    items : iterable of Batch, (X, y) or (X, y, weight)
+    """
+
+    is_repeatable = False
+    n_features: int | None = None
+    zero_based = False
+    name = "the stream"
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self._items = items
+
+    def batches(
+        self, skip: int = 0, progress: Callable[[int], None] | None = None
+    ) -> Iterator[Batch]:
+        """Yield what comes after the first ``skip`` rows."""
+        for item in self._items:
+            batch = as_batch(item)
+            rest = batch.without(skip) if skip else batch
+            skip = max(skip - batch.n_rows, 0)
+            if rest.n_rows:
+                yield rest
+
+    def identity(self) -> dict[str, Any]:
+        """Return what has to be the same when a training goes on: nothing that can be known."""
+        return {}
+
+
+def as_batch(item: Any) -> Batch:
+    """Return a batch of what a stream has yielded.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if isinstance(item, Batch):
+        return item
+    if not isinstance(item, tuple | list) or len(item) not in (2, 3):
+        raise ValueError(
+            "A stream yields (X, y) or (X, y, weight), got "
+            f"{type(item).__name__}{f' of {len(item)}' if hasattr(item, '__len__') else ''}."
+        )
+    return Batch(*item)
+
+
+def is_source(X: Any) -> bool:
+    """Say whether rows have to be fetched from where ``X`` says."""
+    if isinstance(X, Dataset | Source | Batches | str | os.PathLike):
+        return True
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(isinstance(path, str | os.PathLike) for path in X)
+    return hasattr(X, "__next__")
+
+
+def as_source(X: Any) -> Dataset | Source | Batches:
+    """Return where rows come from.
+
+    Raises
+    ------
+    ValueError, OSError
+        If a path leads to no rows.
+    """
+    if isinstance(X, Dataset | Source | Batches):
+        return X
+    if isinstance(X, str | os.PathLike) and (Path(X) / _manifest.NAME).is_file():
+        return Dataset(X)
+    if isinstance(X, str | os.PathLike | list | tuple):
+        return Source(X)
+    return Batches(X)
+
+
+def _layout_of(path: Any, layout: str) -> str:
+    if layout != "auto":
+        if layout not in ENDINGS:
+            raise ValueError(f"layout must be 'auto' or one of {list(ENDINGS)}, got {layout!r}.")
+        return layout
+    first = path[0] if isinstance(path, list | tuple) else path
+    name = str(getattr(first, "name", first)).lower()
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    for known, endings in ENDINGS.items():
+        if name.endswith(endings):
+            return known
+    if os.path.isdir(str(first)):
+        raise ValueError(f"{first} is a folder, but no dataset: name its files, or a pattern.")
+    raise ValueError(f"{first}: the ending tells no format; give layout, one of {list(ENDINGS)}.")
+
+
+def _separator(name: str) -> str:
+    return "\t" if ".tsv" in name.lower() else ","

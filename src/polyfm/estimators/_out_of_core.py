@@ -1,0 +1,277 @@
+"""Fitting rows that do not lie in memory: datasets, files and streams."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from polyfm._jit import jit
+from polyfm.data.batches import Batch
+from polyfm.data.dataset import Dataset
+from polyfm.data.lines import TextFormatError
+from polyfm.data.prefetch import prefetched
+from polyfm.data.rows import Rows
+from polyfm.data.source import Batches, Source
+from polyfm.estimators._validation import Labelled
+from polyfm.solvers._random import random_bits
+
+_BLOCK = 1024
+"""Rows that stay together when the rows of a dataset are shuffled."""
+_PART_ROWS, _PART_ENTRIES = 65_536, 1 << 22
+_LOOK_ROWS = 65_536
+_MOST_HELD = 100_000
+"""Rows held out at most: they stay in memory."""
+_SMALL_FILE = 64 << 20
+"""Bytes of text below which the number of passes is decided by counting the rows."""
+
+
+def learns_in_one_pass(estimator: Any, source: Source | Batches) -> bool:
+    """Say whether rows can be learnt as they are read: once, and in a space that is known."""
+    once = estimator.max_iter == 1 or (
+        estimator.max_iter == "auto" and _size_of(source) >= _SMALL_FILE
+    )
+    if isinstance(source, Batches) and not once:
+        return False
+    return once and (estimator.max_features is not None or source.n_features is not None)
+
+
+def _size_of(source: Source | Batches) -> int:
+    if isinstance(source, Batches):
+        return 0
+    paths = source.path if isinstance(source.path, list | tuple) else [source.path]
+    return sum(Path(p).stat().st_size for p in paths if isinstance(p, str | Path) and _is_file(p))
+
+
+def _is_file(path: Any) -> bool:
+    return Path(path).is_file()
+
+
+@contextlib.contextmanager
+def as_dataset(source: Dataset | Source | Batches) -> Iterator[Dataset]:
+    """Provide a source's rows as a dataset, a temporary one if they are none yet."""
+    if isinstance(source, Dataset):
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="polyfm-") as folder:
+        yield _converted(source, Path(folder) / "rows")
+
+
+def _converted(source: Source | Batches, path: Path) -> Dataset:
+    try:
+        return Dataset.write(path, source.batches(), n_features=source.n_features)
+    except TextFormatError as error:
+        if error.text != "0" or source.zero_based != "auto" or not source.is_repeatable:
+            raise
+    # Only the index 0 of some later row has told that columns are counted from 0.
+    source.zero_based = True
+    return Dataset.write(path, source.batches(), n_features=source.n_features)
+
+
+def whole(source: Dataset | Source | Batches) -> Batch:
+    """Return all rows of a source, in memory."""
+    with as_dataset(source) as dataset:
+        batch = dataset.rows(0, dataset.n_rows)
+        return (
+            batch if isinstance(source, Dataset) else Batch(batch.X.copy(), batch.y, batch.weight)
+        )
+
+
+@dataclass(frozen=True)
+class PartReader:
+    """Reads a dataset in parts, as the learners of an estimator see its rows.
+
+    Parameters
+    ----------
+    estimator : BaseFM
+        Checks the rows and knows its learners' units.
+    dataset : Dataset
+    seed : int
+        Of the order, and of the choice of rows that are held out.
+    held_share : float
+        Share of the rows that are held out of the parts.
+    shuffle : bool
+        Whether each epoch brings the blocks of rows in an order of its own.
+    part_rows : int
+        Rows of a part, a multiple of the block.
+    """
+
+    estimator: Any
+    dataset: Dataset
+    seed: int
+    held_share: float
+    shuffle: bool
+    part_rows: int
+
+    def read(self, epoch: int, first_part: int = 0) -> Iterator[list[Rows]]:
+        """Yield the parts of an epoch, from one of them on; a thread makes them ready."""
+        return prefetched(self._parts_of(self._order(epoch), first_part))
+
+    def in_order(self, learner: int) -> Iterator[Rows]:
+        """Yield all parts in the order of the dataset, as one learner sees them."""
+        blocks = np.arange(self._n_blocks)
+        return (rows_of[learner] for rows_of in prefetched(self._parts_of(blocks, 0)))
+
+    def held(self) -> Labelled:
+        """Return the rows that are held out.
+
+        Raises
+        ------
+        ValueError
+            If there are none.
+        """
+        pieces = [self._chosen(b, True) for b in np.split(np.arange(self._n_blocks), self._cuts)]
+        pieces = [piece for piece in pieces if piece.X.shape[0]]
+        if not pieces:
+            raise ValueError(
+                f"early_stopping holds out a share of {self.held_share:.3g} of {len(self.dataset)} "
+                "rows, which is none: give X_val, or set early_stopping=False."
+            )
+        weights = [np.ones(p.n_rows) if p.weight is None else p.weight for p in pieces]
+        X = sp.vstack([piece.X for piece in pieces], format="csr")
+        y = np.concatenate([piece.targets for piece in pieces])
+        return self._labelled(Batch(X, y, np.concatenate(weights)))
+
+    def look(self) -> Batch:
+        """Return some rows from all over the dataset."""
+        n = self.dataset.n_rows
+        if n <= _LOOK_ROWS:
+            return self.dataset.rows(0, n)
+        random = np.random.default_rng(self.seed)
+        blocks = np.sort(random.choice(self._n_blocks, _LOOK_ROWS // _BLOCK, replace=False))
+        return self.dataset.take(self._ranges(blocks))
+
+    @property
+    def _n_blocks(self) -> int:
+        return -(-self.dataset.n_rows // _BLOCK)
+
+    @property
+    def _cuts(self) -> NDArray[np.int64]:
+        """Where the blocks of one part end and those of the next begin."""
+        step = self.part_rows // _BLOCK
+        return np.arange(step, self._n_blocks, step)
+
+    def _order(self, epoch: int) -> NDArray[np.int64]:
+        if not self.shuffle:
+            return np.arange(self._n_blocks)
+        return np.random.default_rng([self.seed, epoch]).permutation(self._n_blocks)
+
+    def _ranges(self, blocks: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """Return the rows of some blocks, neighbours in one range."""
+        runs = np.split(blocks, np.flatnonzero(np.diff(blocks) != 1) + 1)
+        n = self.dataset.n_rows
+        return [(int(r[0]) * _BLOCK, min((int(r[-1]) + 1) * _BLOCK, n)) for r in runs if len(r)]
+
+    def _parts_of(self, blocks: NDArray[np.int64], first_part: int) -> Iterator[list[Rows]]:
+        for part in np.split(blocks, self._cuts)[first_part:]:
+            batch = self._chosen(np.sort(part), False)
+            yield self.estimator._solver_rows(self._labelled(batch))
+
+    def _chosen(self, blocks: NDArray[np.int64], held: bool) -> Batch:
+        """Return the rows of some blocks that are held out, or those that are not."""
+        ranges = self._ranges(blocks)
+        batch = self.dataset.take(ranges)
+        if self.held_share == 0.0:
+            return batch
+        numbers = np.concatenate([np.arange(*r) for r in ranges])
+        mask = _are_held(numbers, self.seed, self.held_share) == held
+        weight = None if batch.weight is None else batch.weight[mask]
+        return Batch(batch.X[mask], batch.targets[mask], weight)
+
+    def _labelled(self, batch: Batch) -> Labelled:
+        rows: Labelled = self.estimator._check_labelled(
+            batch.X, batch.targets, batch.weight, reset=False, streaming=True, judging=True
+        )
+        return rows
+
+
+@jit
+def _mark_held(numbers, seed, limit, out):
+    for i in range(numbers.size):
+        out[i] = random_bits(seed, numbers[i]) < limit
+
+
+def _are_held(numbers: NDArray[np.int64], seed: int, share: float) -> NDArray[np.bool_]:
+    """Say which rows are held out, by their numbers alone."""
+    out = np.empty(len(numbers), dtype=np.bool_)
+    _mark_held(numbers, seed, np.uint64(min(share * 2.0**64, 2.0**64 - 2048)), out)
+    return out
+
+
+def share_to_hold(estimator: Any, n_rows: int, least_for_auto: int) -> float:
+    """Return what share of the rows is held out to judge epochs by."""
+    wanted = estimator.early_stopping
+    if wanted == "auto":
+        wanted = n_rows >= least_for_auto and estimator._find_max_iter(n_rows) > 1
+    return min(float(estimator.validation_fraction), _MOST_HELD / n_rows) if wanted else 0.0
+
+
+def rows_of_a_part(dataset: Dataset) -> int:
+    """Return how many rows make a part: fewer where rows are long."""
+    mean = max(dataset.nnz / max(dataset.n_rows, 1), 1.0)
+    rows = min(_PART_ROWS, int(_PART_ENTRIES / mean))
+    return max(rows // _BLOCK, 1) * _BLOCK
+
+
+def bytes_of(value: Any) -> int:
+    """Return the size of all arrays within an object of polyfm's."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, list | tuple):
+        return sum(bytes_of(item) for item in value)
+    if type(value).__module__.startswith("polyfm.") and hasattr(value, "__dict__"):
+        return sum(bytes_of(item) for item in vars(value).values())
+    return 0
+
+
+def parse_size(size: Any) -> int | None:
+    """Return a number of bytes of a number or a text such as "1.5GB"; None for None.
+
+    Raises
+    ------
+    ValueError
+        For what is none.
+    """
+    if size is None:
+        return None
+    units = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "b": 1.0, "": 1.0}
+    text = str(size).strip().lower().replace(" ", "")
+    number = text.rstrip("kmgtb")
+    try:
+        n = float(number) * units[text[len(number) :]]
+    except (ValueError, KeyError):
+        n = -1.0
+    if not 0 < n < 2**63:
+        raise ValueError(f"max_memory must be bytes or a text such as '2GB', got {size!r}.")
+    return int(n)
+
+
+def check_memory(estimator: Any, reader: PartReader, limit: int | None) -> None:
+    """Raise a MemoryError if a training would take more than it may.
+
+    Counted are the parameters, a copy of the best weights, the parts in memory and the rows held
+    out, not the interpreter and what other code holds.
+    """
+    if limit is None:
+        return
+    dataset = reader.dataset
+    model = bytes_of(estimator._learners)
+    best = model // 2 if reader.held_share else 0
+    per_row = 12.0 * dataset.nnz / max(dataset.n_rows, 1) + 40.0
+    held = reader.held_share * dataset.n_rows * per_row
+    parts = 4 * reader.part_rows * per_row
+    if model + best + held + parts > limit:
+        raise MemoryError(
+            f"training takes about {(model + best + held + parts) / 1e9:.2f} GB, of these "
+            f"{model / 1e9:.2f} for the parameters of {dataset.n_features:,} columns"
+            f"{f' and {best / 1e9:.2f} for the best of them' if best else ''}, more than "
+            f"max_memory={limit / 1e9:.2f} GB: hash to fewer columns, lower rank, set "
+            "early_stopping=False, or raise max_memory."
+        )
