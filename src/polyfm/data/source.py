@@ -10,7 +10,8 @@ from typing import Any, Self
 from polyfm.data import _manifest
 from polyfm.data.batches import Batch
 from polyfm.data.dataset import Dataset
-from polyfm.data.text import TextFormatError, iter_libffm, iter_svmlight
+from polyfm.data.lines import TextFormatError
+from polyfm.data.text import iter_libffm, iter_svmlight
 
 __all__ = ["Batches", "Source", "as_source", "is_source"]
 

@@ -116,9 +116,7 @@ class BaseFM(BaseEstimator):
             )
         if checkpoint is not None or max_memory is not None:
             name = "checkpoint" if checkpoint is not None else "max_memory"
-            raise ValueError(
-                f"{name} is for rows from a source, such as a Dataset; X is in memory."
-            )
+            raise ValueError(f"{name} is for rows from a source, as a Dataset; X is in memory.")
         X_val, y_val, sample_weight_val = _from_sources.judges_of(X_val, y_val, sample_weight_val)
         return self._fit(X, y, sample_weight, X_val, y_val, sample_weight_val)
 
