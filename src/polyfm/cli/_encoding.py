@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from polyfm.data._table_encoder import NUMERIC
 from polyfm.data.frames import Column, read_table
 
-NUMERIC = ("auto", "passthrough", "bin", "standardize", "category")
 _ROWS_PER_CATEGORY = 5
 
 

@@ -27,7 +27,8 @@ from polyfm.cli._files import (
     size_of,
 )
 from polyfm.cli._models import say
-from polyfm.data import OneHotFieldEncoder
+from polyfm.data import HashingEncoder, OneHotFieldEncoder, VocabularyEncoder
+from polyfm.data._table_encoder import TableEncoder
 from polyfm.data.frames import read_table as as_table
 from polyfm.estimators import (
     ConvexFMClassifier,
@@ -95,7 +96,7 @@ class Data(NamedTuple):
 
     X: Any
     target: NDArray[Any]
-    encoder: OneHotFieldEncoder | None
+    encoder: TableEncoder | None
     notes: dict[str, Any]
     fields: NDArray[np.int64] | None
     """The field of each feature, where the file tells it."""
@@ -119,6 +120,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     encoding = parser.add_argument_group("encoding of tables")
     add_encoding(encoding)
+    encoding.add_argument(
+        "--encoder", choices=("onehot", "vocabulary", "hashing"), default="onehot",
+        help="a feature for each category, in a table that is complete, or one that can take more "
+        "later; or a hash of it (default: onehot)",
+    )  # fmt: skip
+    encoding.add_argument(
+        "--bits", "--n-bits", type=int, default=20, metavar="B", dest="n_bits",
+        help="of --encoder hashing, so that there are 2^B features (default: 20)",
+    )  # fmt: skip
     encoding.add_argument(
         "--zero-based", type=_flags.value_of, default="auto", metavar="{auto,true,false}",
         help="whether indices of svmlight and libffm files start at 0 (default: auto)",
@@ -179,15 +189,23 @@ def _read(args: argparse.Namespace) -> Data:
         if args.target is None:
             raise ValueError(f"{source.path} is a table: name the column to predict by --target.")
         content = read_table(source, args.target)
-        encoder = OneHotFieldEncoder(
-            numeric=numeric(args.numeric, as_table(content.rows).columns),
-            n_bins=args.n_bins,
-            sets=sets(args.sets),
-            min_count=args.min_count,
-        )
+        encoder = _encoder(args, content.rows)
         X = encoder.fit_transform(content.rows)
         notes = {"format": source.format, "target": args.target}
         return Data(X, _labelled(source, content.target), encoder, notes, encoder.fields_)
+
+
+def _encoder(args: argparse.Namespace, rows: Any) -> TableEncoder:
+    how = numeric(args.numeric, as_table(rows).columns)
+    common: dict[str, Any] = {"numeric": how, "n_bins": args.n_bins, "sets": sets(args.sets)}
+    if args.encoder == "hashing":
+        if args.min_count != 1:
+            raise ValueError(
+                "--min-count is for --encoder onehot and vocabulary: a hash needs no list."
+            )
+        return HashingEncoder(args.n_bits, **common)
+    kind = VocabularyEncoder if args.encoder == "vocabulary" else OneHotFieldEncoder
+    return kind(min_count=args.min_count, **common)
 
 
 def _labelled(source: Source, target: NDArray[Any] | None) -> NDArray[Any]:
@@ -249,8 +267,8 @@ def _fields(args: argparse.Namespace, data: Data) -> dict[str, Any]:
         return {}
     if data.fields is None:
         raise ValueError(
-            f"{args.file} has no fields, as tables and libffm files have: give --alpha and --beta "
-            "one number."
+            f"{args.file} has no fields, as tables and libffm files have (hashed tables do not): "
+            "give --alpha and --beta one number."
         )
     if dict not in given:
         return {"fields": data.fields}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,6 +33,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     _least: ClassVar[dict[str, int]] = {"n_bins": 2}
 
     field_names_: list[str]
+    fields_: NDArray[np.int64] | None
     n_features_in_: int
     n_features_out_: int
     numeric: str | Mapping[Any, str]
