@@ -176,3 +176,19 @@ def test_a_table_is_encoded_on_the_way(run: Run, folder: Path, tmp_path: Path) -
     )  # fmt: skip
     assert done.code == 0, done.err
     assert Dataset(tmp_path / "h").n_features == 1024
+
+
+def test_rare_values_take_a_pass_of_counting(run: Run, tmp_path: Path, feed) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.csv"
+    path.write_text("user,y\n" + "a,1\nb,0\n" * 5 + "c,1\n")
+    done = run("convert", path, tmp_path / "d", "--target", "y", "--min-count", "2")
+    assert done.code == 0, done.err
+    dataset = Dataset(tmp_path / "d")
+    assert dataset.feature_names.tolist() == ["user=a", "user=b"]
+    assert dataset.rows(0, 11).X.sum() == 10  # the rows before a value is frequent count as well
+    feed(path.read_bytes())
+    words = ["--target", "y", "--min-count", "2", "--format", "csv"]
+    done = run("convert", "-", tmp_path / "e", *words)
+    assert done.code == 2
+    assert "standard input is read once" in done.err

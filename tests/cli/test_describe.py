@@ -175,14 +175,32 @@ def test_ranks_of_the_curve() -> None:
     assert "█" in next(_curve.bars(np.array([7]), "UTF-8"))
 
 
-@pytest.mark.parametrize("name", ["all.csv", "all.parquet"])
-def test_tables(run: Run, folder: Path, name: str) -> None:
-    pytest.importorskip("pyarrow")
-    if not (folder / name).exists():
-        pytest.skip("no such file here")
-    found = json.loads(run("describe", folder / name, "--target", "liked", "--json").out)
+@pytest.mark.parametrize("layout", ["csv", "parquet"])
+def test_tables(run: Run, folder: Path, tmp_path: Path, layout: str) -> None:
+    csv = pytest.importorskip("pyarrow.csv")
+    path = folder / "all.csv"
+    if layout == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        path = tmp_path / "all.parquet"
+        parquet.write_table(csv.read_csv(folder / "all.csv"), path)
+    found = json.loads(run("describe", path, "--target", "liked", "--json").out)
     assert found["rows"] == N
+    assert found["columns"] == 4
     fields = {field["field"]: field for field in found["fields"]}
-    assert fields["user"]["columns"] == 12
+    assert fields["user"] == {"field": "user", "columns": 12, "rows": N, "entries": N}
     assert fields["film"]["columns"] == 9
     assert dict(found["labels"]["counts"]).keys() == {"yes", "no"}
+    assert any("value of its own in seconds" in sentence for sentence in found["mistakes"])
+    page = run("describe", path, "--target", "liked").out
+    assert "columns   4 (" in page
+    assert "entries of the values" in page
+
+
+def test_cells_that_are_missing_have_no_value(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\nx,1\n,1\ny,1\n")
+    found = json.loads(run("describe", path, "--json").out)
+    assert [field["rows"] for field in found["fields"]] == [2, 3]
+    assert [field["columns"] for field in found["fields"]] == [2, 1]
+    assert found["mistakes"] == ["Columns that have the same value in all rows: b."]

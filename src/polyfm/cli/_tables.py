@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm.cli._files import STDIN, opened
-from polyfm.cli._files import read_table as as_content
+from polyfm.cli._files import STDIN
 from polyfm.cli._progress import Progress
-from polyfm.cli._reading import Reading, size_of
-from polyfm.data import Batch, HashingEncoder
+from polyfm.cli._reading import BATCH_ROWS, Reading, size_of
+from polyfm.data import Batch, HashingEncoder, iter_csv, iter_parquet
 from polyfm.data.frames import read_table
 
 _COLUMN_BITS = 24
@@ -94,11 +94,18 @@ class TableReading(Reading):
             progress.add_rows(batch.n_rows)
 
     def _open(self, progress: Progress) -> Iterator[Batch]:
-        for name in self._names:
-            with opened(name, self.format, self._args.separator) as source:
-                content = as_content(source, self._args.target)
-                progress.add_bytes(source.path.stat().st_size)
-                yield Batch(content.rows, content.target)
+        common: dict[str, Any] = {
+            "target": self._args.target, "batch_rows": BATCH_ROWS, "progress": progress.add_bytes,
+        }  # fmt: skip
+        if self.format == "parquet":
+            return iter_parquet(self._names, **common)
+        return iter_csv(self._names, separator=self._separator, **common)
+
+    @property
+    def _separator(self) -> str:
+        if self._args.separator is not None:
+            return str(self._args.separator)
+        return "\t" if ".tsv" in Path(self._names[0]).suffixes else ","
 
     @property
     def fields(self) -> NDArray[np.int64] | None:

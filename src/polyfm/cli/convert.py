@@ -20,6 +20,7 @@ from polyfm.cli._reading import (
 )
 from polyfm.data import Dataset, DatasetWriter, TextFormatError
 from polyfm.data._writing import SHARD_ROWS, check_place
+from polyfm.data.prefetch import prefetched
 
 _EPILOG = """examples:
   polyfm convert train.svm train.data
@@ -30,10 +31,9 @@ _EPILOG = """examples:
 Tables are encoded on the way, and the encoder is kept with the rows. What the first 65,536 rows
 suggest for columns of numbers holds for all; --min-count takes a pass more over the files.
 
-OUT is a folder of files that are mapped into memory instead of being parsed: polyfm train, predict
-and evaluate, and polyfm.data.Dataset, take it in place of a file. It gets its name when all of it
-is written, and nothing is left of a run that fails; --overwrite replaces a former dataset only
-then.
+OUT is a folder of files that are mapped into memory instead of being parsed. It gets its name when
+all of it is written, and nothing is left of a run that fails; --overwrite replaces a former dataset
+only then.
 """
 
 
@@ -102,7 +102,8 @@ def _write(args: argparse.Namespace, stream: Reading, progress: Progress) -> Non
     with DatasetWriter(
         args.out, shard_rows=args.rows_per_shard, overwrite=args.overwrite
     ) as writer:
-        for batch in stream.batches(progress):
+        # Parsing releases the interpreter, so that one batch is written while the next is read.
+        for batch in prefetched(stream.batches(progress)):
             writer.add(batch)
         if writer.n_rows == 0:
             raise ValueError(f"{' '.join(args.files)}: no rows in it.")

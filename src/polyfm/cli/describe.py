@@ -203,7 +203,7 @@ def _page(figures: dict[str, Any], survey: Survey) -> Iterator[str]:
         yield f"repeated  {share:.1%} of {which} rows have the entries of one before"
     if figures["fields"]:
         yield from _told_fields(figures["fields"], figures["rows"])
-    yield from _told_frequencies(survey.frequencies())
+    yield from _told_frequencies(survey.frequencies(), figures["is table"])
     yield from _told_mistakes(figures["mistakes"])
 
 
@@ -249,13 +249,14 @@ def _told_fields(fields: list[dict[str, Any]], n_rows: int) -> Iterator[str]:
         yield f"and {len(fields) - _SHOWN_FIELDS:,} fields more; --json lists all"
 
 
-def _told_frequencies(frequencies: NDArray[np.int64]) -> Iterator[str]:
+def _told_frequencies(frequencies: NDArray[np.int64], is_table: bool) -> Iterator[str]:
     if len(frequencies):
+        what = "values" if is_table else "columns"
         yield ""
-        yield "entries of the columns, by rank of the column (bars on a scale of logarithms)"
+        yield f"entries of the {what}, the most frequent first (bars on a scale of logarithms)"
         yield from _curve.bars(frequencies, sys.stdout.encoding)
         once = np.count_nonzero(frequencies == 1) / len(frequencies)
-        yield f"{once:.1%} of the columns occur once"
+        yield f"{once:.1%} of the {what} occur once"
 
 
 def _told_mistakes(mistakes: list[str]) -> Iterator[str]:

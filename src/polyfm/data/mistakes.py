@@ -63,7 +63,10 @@ def likely_mistakes_of_columns(columns: list[dict[str, Any]], n_rows: int) -> li
         for column in columns
         if column["rows"] > _MANY_ROWS and column["columns"] > _OWN_VALUES * column["rows"]
     ]
+    numbers = [column["field"] for column in columns if _is_number(column["field"])]
     told = []
+    if numbers:
+        told.append(f"Columns are called {_some(numbers)}: is there no line of names?")
     if empty and n_rows:
         told.append(f"Columns without any value: {_some(empty)}.")
     if constant and n_rows > 1:
@@ -75,6 +78,14 @@ def likely_mistakes_of_columns(columns: list[dict[str, Any]], n_rows: int) -> li
             "convert do it)."
         )
     return told
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _labels(survey: Survey) -> Iterator[str]:

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from polyfm.data import Batch, survey
-from polyfm.data.mistakes import likely_mistakes
+from polyfm.data.mistakes import likely_mistakes, likely_mistakes_of_columns
 from polyfm.data.survey import Survey
 
 
@@ -163,3 +163,27 @@ def test_columns_that_would_need_hashing():
     used = np.random.default_rng(0).integers(0, 2**44, 1000)
     X = sp.csr_matrix((np.ones(1000), used, np.arange(1001)), shape=(1000, 2**44))
     assert any("hash or renumber" in sentence for sentence in likely_mistakes(surveyed(X)))
+
+
+def a_column(name="user", columns=12, rows=1000):
+    return {"field": name, "columns": columns, "rows": rows}
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ([a_column(), a_column("id", columns=990)], "value of its own in id"),
+        ([a_column(), a_column("id", columns=1)], "same value in all rows: id"),
+        ([a_column(), a_column("id", 0, 0)], "without any value: id"),
+        ([a_column("39"), a_column(" Male")], "called 39: is there no line of names?"),
+    ],
+)
+def test_what_looks_wrong_in_a_table(columns, words):
+    (told,) = likely_mistakes_of_columns(columns, 1000)
+    assert words in told
+
+
+def test_nothing_is_said_of_a_good_table():
+    # A flag that is there or not has one value, and says something.
+    good = [a_column(), a_column("flag", columns=1, rows=300)]
+    assert likely_mistakes_of_columns(good, 1000) == []
