@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from polyfm.data._canonical import make_canonical, note_fields
+from polyfm.data._canonical import SHORT, SMALL, copy_entries, copy_in_order, note_fields
 from polyfm.data._pieces import Piece
 from polyfm.data.lines import TextFormatError, tokens_of
 
@@ -28,12 +28,18 @@ class _Growing:
         """Make room for values and return it; ``share`` of all that is to come has come."""
         n = self.n + len(values)
         if n > len(self._array):
-            expected = int(1.01 * n / share) if share > 0 else 0
-            # No view of it is kept anywhere, so that it may move.
-            self._array.resize(max(expected, n + n // 8), refcheck=False)
+            self._grow(n, int(1.02 * n / share) if share > 0 else 0)
         room = self._array[self.n : n]
         self.n = n
         return room
+
+    def _grow(self, n: int, expected: int) -> None:
+        if expected > 4 * n:  # memory that is not touched yet is not taken yet
+            array = np.empty(expected, dtype=self._array.dtype)
+            array[: self.n] = self._array[: self.n]
+            self._array = array
+        else:  # in place where the system can; no view of it is kept anywhere
+            self._array.resize(max(expected, n + n // 8), refcheck=False)
 
     def to(self, dtype: Any) -> None:
         """Change the type."""
@@ -52,6 +58,14 @@ class _Growing:
         """Give the array away, cut to its length."""
         self._array.resize(self.n, refcheck=False)
         return self._array
+
+
+class Work(NamedTuple):
+    """Arrays to sort a row in."""
+
+    keys: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    values: NDArray[np.float64]
 
 
 class FieldTable:
@@ -130,8 +144,8 @@ class Collector:
         self._labels, self._weights = _Growing(np.float64), _Growing(np.float64)
         self._lengths = _Growing(np.int64)
         self._indices, self._values = _Growing(np.int32), _Growing(dtype)
-        self._work_ids = np.empty(0, dtype=np.int64)
-        self._work_values = np.empty(0)
+        keys, ids = np.empty(SHORT, dtype=np.int64), np.empty(0, dtype=np.int64)
+        self._work = Work(keys, ids, np.empty(0))
 
     @property
     def n_rows(self) -> int:
@@ -149,21 +163,37 @@ class Collector:
         largest = int(piece.ids.max()) if len(piece.ids) else -1
         if self._table is not None and largest >= 0:
             self._table.note(piece, largest)
-        n = len(piece.ids) if piece.in_order else self._sort(piece)
-        ids, values = piece.ids[:n], piece.values[:n]
         self.largest = max(self.largest, largest)
-        if self._given_first is None and self.first == 1 and n and ids.min() == 0:
+        if self._given_first is None and self.first == 1 and largest >= 0 and piece.ids.min() == 0:
             self.start_at(0)
         self._widen()
-        np.subtract(ids, self.first, out=self._indices.extend(ids, self.share), casting="unsafe")
-        for whole, part in (
-            (self._values, values),
-            (self._labels, piece.labels),
-            (self._lengths, np.diff(piece.indptr)),
-        ):
-            whole.extend(part, self.share)[:] = part
+        self._add_entries(piece)
+        self._labels.extend(piece.labels, self.share)[:] = piece.labels
+        np.subtract(
+            piece.indptr[1:],
+            piece.indptr[:-1],
+            out=self._lengths.extend(piece.labels, self.share),
+        )
         if piece.weights is not None:
             self._weights.extend(piece.weights, self.share)[:] = piece.weights
+
+    def _add_entries(self, piece: Piece) -> None:
+        rooms = (
+            self._indices.extend(piece.ids, self.share),
+            self._values.extend(piece.values, self.share),
+        )
+        if piece.in_order:
+            copy_entries(piece.ids, piece.values, self.first, *rooms)
+            return
+        small = self.largest < SMALL
+        work = self._work_for(piece)
+        entries = (piece.ids, piece.values, self.first, small)
+        n = int(copy_in_order(piece.indptr, *entries, *rooms, work))
+        n_summed = len(piece.ids) - n
+        self._indices.n -= n_summed
+        self._values.n -= n_summed
+        if n_summed and not np.isfinite(rooms[1][:n]).all():
+            self._raise_for_sum(piece, rooms[0], rooms[1][:n])
 
     def start_at(self, first: int) -> None:
         """Let the first column have another index."""
@@ -176,27 +206,18 @@ class Collector:
         if self._indices.dtype == np.int32 and self.largest - self.first > _LARGEST_INT32:
             self._indices.to(np.int64)
 
-    def _sort(self, piece: Piece) -> int:
+    def _work_for(self, piece: Piece) -> Work:
         needed = 2 * int(np.diff(piece.indptr).max())
-        if needed > len(self._work_ids):
-            self._work_ids, self._work_values = np.empty(needed, dtype=np.int64), np.empty(needed)
-        work = (self._work_ids, self._work_values)
-        n_rows, n_written = len(piece.labels), len(piece.ids)
-        n = int(make_canonical(piece.indptr, n_rows, piece.ids, piece.values, *work))
-        if n < n_written:
-            self._check_sums(piece, n)
-        return n
+        if needed > len(self._work.ids):
+            ids, values = np.empty(needed, dtype=np.int64), np.empty(needed)
+            self._work = Work(self._work.keys, ids, values)
+        return self._work
 
-    def _check_sums(self, piece: Piece, n: int) -> None:
-        with np.errstate(over="ignore"):
-            bad = np.flatnonzero(~np.isfinite(piece.values[:n].astype(self._values.dtype)))
-        if len(bad):
-            index = int(piece.ids[bad[0]])
-            problem = (
-                f"the values of index {index} add up to more than a {self._values.dtype} holds"
-            )
-            line = int(piece.lines[piece.row_of(int(bad[0]))])
-            raise TextFormatError(piece.name, line, problem, str(index))
+    def _raise_for_sum(self, piece: Piece, indices: NDArray[Any], values: NDArray[Any]) -> None:
+        bad = int(np.argmin(np.isfinite(values)))
+        index = int(indices[bad]) + self.first
+        problem = f"the values of index {index} add up to more than a {values.dtype} holds"
+        raise TextFormatError(piece.name, int(piece.lines[piece.row_of(bad)]), problem, str(index))
 
     @property
     def labels(self) -> NDArray[np.float64]:

@@ -131,10 +131,10 @@ class _Load:
         """Read all its files."""
         reader = self._reading.reader()
         name = ""
-        for opened in open_sources(source, self._told):
-            name, before = opened.name, self._n_read
+        for k, opened in enumerate(open_sources(source, self._told)):
+            name = opened.name
             for piece in reader.pieces(opened):
-                size = opened.size if before == 0 else None  # of more files nothing is known
+                size = opened.size if k == 0 else None  # of the files after it nothing is known
                 self.rows.share = self._n_read / size if size else 0.0
                 if self._reading.demands.first is None:
                     self._look_for_too_large(reader, piece)

@@ -48,21 +48,23 @@ def _ends_token(c):
 
 
 @jit
-def _parse_id(buffer, at):
-    """Read a whole number that a colon follows: where the next one starts, and what it is.
-
-    The number is -1 where there is none of up to 63 bits and 19 digits.
-    """
-    total, number = digits_at(buffer, at)
-    n = total
+def _long_id(buffer, at):
+    """Read a whole number of up to 19 digits: how many they are, or 0 for none of 63 bits."""
+    total, number, n = 0, np.uint64(0), 8
     while n == 8 and total <= 16:
         n, more = digits_at(buffer, at + total)
         number = number * TENS[n] + more
         total += n
-    at += total
-    if byte_at(buffer, at) != _COLON or total == 0 or total > 19 or number > _LARGEST:
-        return at, np.int64(-1)
-    return at + 1, np.int64(number)
+    return (total if total <= 19 and number <= _LARGEST else 0), number
+
+
+@jit
+def _id_at(buffer, at):
+    """Read a whole number: how many digits, 0 where there is none that fits, and what it is."""
+    n, number = digits_at(buffer, at)
+    if n == 8:
+        n, number = _long_id(buffer, at)
+    return n, number
 
 
 @jit
@@ -114,8 +116,9 @@ def scan(buffer, at, stop, with_fields, labelled, limits, largest_value, out):
         Whether the indices of each row increase.
     """
     n_lines, n_rows, n_entries = 0, 0, 0
-    n_behind = 0
-    least, largest = limits[0], limits[1]
+    n_behind = np.int64(0)
+    least = np.uint64(limits[0])
+    span = np.uint64(limits[1]) - least
     out.indptr[0] = 0
     while at < stop:
         start = at
@@ -130,24 +133,28 @@ def scan(buffer, at, stop, with_fields, labelled, limits, largest_value, out):
         at = skip_spaces(buffer, _skip_query(buffer, at))
         n = n_entries
         before = np.int64(-1)
-        while fine and byte_at(buffer, at) != _NEWLINE and byte_at(buffer, at) != _COMMENT:
-            field = np.int64(0)
+        while fine:
+            n_digits, number = _id_at(buffer, at)
+            if n_digits == 0:
+                fine = byte_at(buffer, at) == _NEWLINE or byte_at(buffer, at) == _COMMENT
+                break
+            at += n_digits
             if with_fields:
-                at, field = _parse_id(buffer, at)
-                fine = field >= 0
-                if not fine:
+                out.fields[np.uintp(n)] = np.int64(number)
+                if byte_at(buffer, at) != _COLON:
+                    fine = False
                     break
-            at, j = _parse_id(buffer, at)
-            if j < least or j > largest:  # so is -1
+                n_digits, number = _id_at(buffer, at + 1)
+                at += 1 + n_digits
+            if n_digits == 0 or byte_at(buffer, at) != _COLON or number - least > span:
                 fine = False
                 break
-            outcome, at, value = parse_number(buffer, at)
+            outcome, at, value = parse_number(buffer, at + 1)
             fine = outcome == EXACT and abs(value) <= largest_value
             fine = fine and _ends_token(byte_at(buffer, at))
-            if with_fields:
-                out.fields[n] = field
-            out.ids[n] = j
-            out.values[n] = value
+            j = np.int64(number)
+            out.ids[np.uintp(n)] = j
+            out.values[np.uintp(n)] = value
             n += 1
             n_behind += j <= before
             before = j

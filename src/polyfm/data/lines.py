@@ -16,6 +16,7 @@ import numpy as np
 __all__ = ["LARGEST", "Demands", "Row", "TextFormatError", "Token", "read_line"]
 
 LARGEST = 2**63 - 1
+_TOKEN = re.compile(rb"\S+")
 _NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -105,7 +106,18 @@ class Token(NamedTuple):
     """Something between blanks."""
 
     text: bytes
-    place: int
+    line: bytes
+    """What it stands in."""
+    start: int
+
+    @property
+    def column(self) -> int:
+        """Its place in the line, in characters from 1."""
+        return len(self.line[: self.start].decode("utf-8", "replace")) + 1
+
+    def rest(self, n: int) -> Token:
+        """Return the token without its first n bytes."""
+        return Token(self.text[n:], self.line, self.start + n)
 
     def error(
         self, path: str, line: int, problem: str, found: str | None = None
@@ -113,15 +125,15 @@ class Token(NamedTuple):
         """Return an error that shows the token, unless told what was found."""
         text = self.text.decode("utf-8", "replace")
         if found is not None:
-            return TextFormatError(path, line, problem, found, self.place)
+            return TextFormatError(path, line, problem, found, self.column)
         shown = text if len(text) <= 60 else text[:57] + "..."
-        return TextFormatError(path, line, f"{shown!r}: {problem}", text, self.place)
+        return TextFormatError(path, line, f"{shown!r}: {problem}", text, self.column)
 
 
-def tokens_of(text: bytes) -> list[Token]:
-    """Split a line at white space."""
-    places = re.finditer(rb"\S+", text)
-    return [Token(m[0], len(text[: m.start()].decode("utf-8", "replace")) + 1) for m in places]
+def tokens_of(line: bytes, start: int = 0, stop: int | None = None) -> list[Token]:
+    """Split a line, or a part of it, at white space."""
+    places = _TOKEN.finditer(line, start, len(line) if stop is None else stop)
+    return [Token(m[0], line, m.start()) for m in places]
 
 
 def is_number(text: bytes) -> bool:

@@ -39,6 +39,8 @@ from polyfm.data.report import ReadReport
 
 __all__ = ["VWRows", "iter_vw", "load_vw"]
 
+_NAMESPACE = re.compile(rb"\|([^|\s]*)([^|]*)")
+
 
 class VWRows(NamedTuple):
     """What :func:`load_vw` returns."""
@@ -127,25 +129,25 @@ class _Line:
 
     def read(self, text: bytes) -> Row:
         """Return the row, or raise an error that names the first token that is wrong."""
-        head, bar, _ = text.partition(b"|")
-        if not bar:
+        bar = text.find(b"|")
+        if bar < 0:
             problem = "no bar; features are written after a |"
             raise tokens_of(text)[0].error(self._path, self._line, problem)
-        label, weight = self._head(head)
-        for name, tokens in _namespaces(text, len(head)):
+        label, weight = self._head(text, bar)
+        for name, tokens in _namespaces(text, bar):
             self._namespace(name, tokens)
         return self._row._replace(label=label, weight=weight)
 
     def _error(self, token: Token, problem: str) -> TextFormatError:
         return token.error(self._path, self._line, problem)
 
-    def _head(self, head: bytes) -> tuple[float, float]:
-        tokens = tokens_of(head)
+    def _head(self, text: bytes, bar: int) -> tuple[float, float]:
+        tokens = tokens_of(text, 0, bar)
         tag = None
-        if tokens and (tokens[-1].text.startswith(b"'") or not head[-1:].isspace()):
+        if tokens and (tokens[-1].text.startswith(b"'") or not text[bar - 1 : bar].isspace()):
             tag = tokens.pop()
         if not tokens and self._demands.labelled:
-            found = Token(b"|", 1) if tag is None else tag
+            found = Token(b"|", text, bar) if tag is None else tag
             problem = "the label is missing; labels=False reads rows without"
             if tag is not None and is_number(tag.text):
                 problem = "this is a tag, as it touches the bar; write a blank before the |"
@@ -184,19 +186,15 @@ class _Line:
     def _number(self, token: Token, text: bytes, name: str) -> float:
         if not text:
             raise self._error(token, f"missing {name} after the colon")
-        place = token.place + len(token.text) - len(text)
-        return checked_number(self._path, self._line, Token(text, place), name)
+        number = token.rest(len(token.text) - len(text))
+        return checked_number(self._path, self._line, number, name)
 
 
 def _namespaces(text: bytes, start: int) -> Iterator[tuple[Token, list[Token]]]:
     """Yield the name of each namespace, with its scale, and the features of it."""
-    for part in re.finditer(rb"\|([^|\s]*)([^|]*)", text[start:]):
-        before = len(text[: start + part.start(1)].decode("utf-8", "replace"))
-        named = len(part[1].decode("utf-8", "replace"))
-        features = [
-            token._replace(place=token.place + before + named) for token in tokens_of(part[2])
-        ]
-        yield Token(part[1], before + 1), features
+    for part in _NAMESPACE.finditer(text, start):
+        name = Token(part[1], text, part.start(1))
+        yield name, tokens_of(text, part.start(2), part.end(2))
 
 
 def hash_name(name: bytes, seed: int) -> int:
