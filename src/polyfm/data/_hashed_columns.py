@@ -75,10 +75,12 @@ class HashedColumn:
         if isinstance(self.encoder, Sets):
             return self._sets(self.encoder, as_sets(column, self.encoder.separator), space, count)
         texts = self.encoder.cells(column)
-        cols, signs = self._place(texts.hashes(self.salt), texts.missing, space, count)
-        cols = self._with_missing(column, cols, space, count)
-        if signs is not None and column.missing.any():
-            signs[column.missing] = self._sign_of_missing(space)
+        gone = texts.missing if texts.missing.any() else _NOBODY
+        cols, signs = self._place(texts.hashes(self.salt), gone, space, count)
+        if gone.size:
+            cols = self._with_missing(column, cols, space, count)
+            if signs is not None:
+                signs[column.missing] = self._sign_of_missing(space)
         return Entries(cols, signs)
 
     def _place(
@@ -86,7 +88,7 @@ class HashedColumn:
     ) -> tuple[NDArray[np.int32], NDArray[np.float64] | None]:
         cols = np.empty(len(hashes), dtype=np.int32)
         least = self.least if count else _UNCOUNTED
-        _murmur.fold(hashes, gone if gone.any() else _NOBODY, space.n_bits, cols, least)
+        _murmur.fold(hashes, gone, space.n_bits, cols, least)
         if space.start:
             cols[cols >= 0] += space.start
         return cols, np.where(hashes >> 31, -1.0, 1.0) if space.signed else None

@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm._jit import jit
+from polyfm._jit import jit, prefetch
+from polyfm._jit.words import load_word
 
 # Distinct hashes are counted by the least one in each of 2^10 parts: within 3 %.
 COUNT_BITS = 10
+_BYTES_AHEAD = 2048
 _C1 = np.uint32(0xCC9E2D51)
 _C2 = np.uint32(0x1B873593)
 _M1 = np.uint32(0x85EBCA6B)
@@ -39,28 +41,49 @@ def _finished(h, length):
 
 
 @jit
+def _mixed(h, k):
+    h = _rotated(np.uint32(h ^ _scrambled(np.uint32(k))), 13)
+    return np.uint32(h * np.uint32(5) + _ADDED)
+
+
+@jit
+def _last_word(buffer, at, stop):
+    """Return the last bytes of a string, fewer than eight, as one word."""
+    if at + 8 <= buffer.size:
+        return load_word(buffer, at) & ((np.uint64(1) << np.uint64(8 * (stop - at))) - np.uint64(1))
+    word = np.uint64(0)
+    for place in range(stop - at):
+        word |= np.uint64(buffer[at + place]) << np.uint64(8 * place)
+    return word
+
+
+@jit
 def hash_bytes(buffer, start, stop, seed):
     """Return the hash, a ``uint32``, of ``buffer[start:stop]``, an array of ``uint8``."""
     h = np.uint32(seed)
+    half = np.uint64(32)
     at = start
-    while at + 4 <= stop:
-        k = np.uint32(buffer[at])
-        k |= np.uint32(buffer[at + 1]) << np.uint32(8)
-        k |= np.uint32(buffer[at + 2]) << np.uint32(16)
-        k |= np.uint32(buffer[at + 3]) << np.uint32(24)
-        h = _rotated(np.uint32(h ^ _scrambled(k)), 13)
-        h = np.uint32(h * np.uint32(5) + _ADDED)
-        at += 4
-    k = np.uint32(0)
-    for place in range(stop - at):
-        k |= np.uint32(buffer[at + place]) << np.uint32(8 * place)
-    return _finished(np.uint32(h ^ _scrambled(k)), stop - start)
+    while at + 8 <= stop:
+        word = load_word(buffer, at)
+        h = _mixed(_mixed(h, word), word >> half)
+        at += 8
+    if at < stop:
+        word = _last_word(buffer, at, stop)
+        if at + 4 <= stop:
+            h = _mixed(h, word)
+            word >>= half
+        h = np.uint32(h ^ _scrambled(np.uint32(word)))
+    return _finished(h, stop - start)
 
 
 @jit
 def hash_all(buffer, offsets, seed, out):
     """Hash the strings ``buffer[offsets[i]:offsets[i + 1]]`` into ``out``, of ``uint32``."""
     for i in range(offsets.size - 1):
+        if i & 7 == 0:
+            # Left to itself, the processor is too late with columns beyond its cache: 3x slower.
+            prefetch(buffer, offsets[i] + _BYTES_AHEAD)
+            prefetch(offsets, i + _BYTES_AHEAD // 8)
         out[i] = hash_bytes(buffer, offsets[i], offsets[i + 1], seed)
 
 

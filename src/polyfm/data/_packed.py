@@ -67,4 +67,48 @@ def merge(indptr, indices, data, n_columns):
             end -= 1
         start = stop
         indptr[row + 1] = end
-    return end
+
+
+@jit
+def merge_ones(indices, width, start, n_columns, indptr, data):
+    """Do what :func:`merge` does for the next rows of a matrix of ones.
+
+    Parameters
+    ----------
+    indices : ndarray
+        Sorted rows of as many entries each; entries of row ``start`` and of those that follow are
+        moved to where the rows before them end.
+    width : int
+        Entries of a row, before those beyond the matrix are dropped.
+    start : int
+        The first row to be dealt with.
+    n_columns : int
+        Of the matrix.
+    indptr : ndarray of int64
+        Of the rows up to the last one to be dealt with; is filled from ``start`` on.
+    data : ndarray
+        Ones; those that were added up are replaced.
+    """
+    end = indptr[start]
+    for row in range(start, indptr.size - 1):
+        at = row * width
+        n_odd = indices[at + width - 1] >= n_columns
+        for t in range(at + 1, at + width):
+            n_odd += indices[t] == indices[t - 1]
+        if n_odd == 0:
+            if end < at:
+                for t in range(width):
+                    indices[end + t] = indices[at + t]
+            end += width
+        else:
+            first = end
+            for t in range(at, at + width):
+                j = indices[t]
+                if j >= n_columns:
+                    break
+                if end > first and indices[end - 1] == j:
+                    data[end - 1] += 1.0
+                else:
+                    indices[end] = j
+                    end += 1
+        indptr[row + 1] = end

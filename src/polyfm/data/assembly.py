@@ -51,8 +51,7 @@ def assemble(
     """
     ones = all(e.values is None and e.rows is None for e in entries)
     indptr, indices, data = (_side_by_side if ones else _row_by_row)(entries, shape, dtype)
-    end = _packed.merge(indptr, indices, data, shape[1])
-    n_room = len(data)
+    end, n_room = int(indptr[-1]), len(data)
     indices, data = indices[:end], data[:end]
     if end < _WORTH_KEEPING * n_room:
         indices, data = indices.copy(), data.copy()
@@ -73,14 +72,17 @@ def _side_by_side(
     n_rows, width = shape[0], len(entries)
     wide = _index_type(shape[1], n_rows * width) is np.int64
     indices = np.empty((n_rows, width), dtype=np.uint64 if wide else np.uint32)
+    flat, data = indices.ravel(), np.ones(n_rows * width, dtype=dtype)
+    indptr = np.zeros(n_rows + 1, dtype=np.int64)
     for start in range(0, n_rows, _ROWS_AT_ONCE):
         piece = indices[start : start + _ROWS_AT_ONCE]
         for place, entry in enumerate(entries):
             # -1 becomes the largest number.
             piece[:, place] = entry.cols[start : start + _ROWS_AT_ONCE]
         piece.sort(axis=1)
-    indptr = np.arange(0, n_rows * width + 1, max(width, 1), dtype=np.int64)
-    return indptr, indices.ravel(), np.ones(n_rows * width, dtype=dtype)
+        stop = start + len(piece)
+        _packed.merge_ones(flat, width, start, shape[1], indptr[: stop + 1], data)
+    return indptr, flat, data
 
 
 def _row_by_row(
@@ -109,4 +111,5 @@ def _row_by_row(
         rows_of = sp.csr_matrix((data, indices, indptr), shape=shape)
         rows_of.sort_indices()
         indices, data = rows_of.indices, rows_of.data
+    _packed.merge(indptr, indices, data, shape[1])
     return indptr, indices, data
