@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -154,6 +156,45 @@ def test_in_a_pipe(svm: Path, tmp_path: Path) -> None:
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert same(Dataset(tmp_path / "d"), *load_svmlight(svm))
+
+
+def _stop(process: subprocess.Popen[bytes], number: int) -> None:
+    """Send a signal until it is heard: numba drops one that comes while it loads a function."""
+    for _ in range(20):
+        process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+            return
+    raise AssertionError("the signal is not heard")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_in_the_middle(svm: Path, tmp_path: Path, number: int) -> None:
+    """What was there stays, and nothing of the new one is taken for a dataset."""
+    X, y = load_svmlight(svm)
+    Dataset.write(tmp_path / "d", [(X, y)])
+    words = [sys.executable, "-m", "polyfm.cli", "convert", "-", "d", "--overwrite"]
+    with subprocess.Popen(
+        [*words, "--format", "svmlight"], cwd=tmp_path, stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stderr is not None
+        # More than a pipe holds: when all is written, the command is in the middle of it.
+        for _ in range(40):
+            process.stdin.write(b"1 1:1 2:1\n" * 20_000)
+        _stop(process, number)
+        told = process.stderr.read().decode()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert "interrupted: no dataset was written" in told
+        assert sorted(os.listdir(tmp_path)) == ["d", "rows.svm"]
+    dataset = Dataset(tmp_path / "d")
+    dataset.verify()
+    assert same(dataset, X, y)
 
 
 def test_a_table_is_encoded_on_the_way(run: Run, folder: Path, tmp_path: Path) -> None:

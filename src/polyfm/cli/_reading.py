@@ -27,17 +27,11 @@ from polyfm.data import (
     iter_vw,
 )
 from polyfm.data._sources import open_sources
+from polyfm.data.source import ENDINGS
 from polyfm.data.survey import Survey
 
 BATCH_ROWS = 65_536
 FORMATS = ("auto", "svmlight", "libffm", "vw", "csv", "parquet")
-_ENDINGS = {
-    "svmlight": (".svm", ".svmlight", ".libsvm"),
-    "libffm": (".ffm", ".libffm"),
-    "vw": (".vw",),
-    "csv": (".csv", ".tsv"),
-    "parquet": (".parquet", ".pq"),
-}
 _PACKED = (".gz", ".zst", ".zstd")
 _HEAD = 1 << 16
 
@@ -255,7 +249,7 @@ def format_of(name: str, layout: str) -> str:
         return layout
     path = Path(name)
     ending = (path.with_suffix("") if path.suffix.lower() in _PACKED else path).suffix.lower()
-    for known, endings in _ENDINGS.items():
+    for known, endings in ENDINGS.items():
         if ending in endings:
             return known
     start = _start_of_stdin() if name == STDIN else _start_of(name)

@@ -16,7 +16,7 @@ from polyfm.cli._reading import BATCH_ROWS, Reading, size_of
 from polyfm.data import Batch, HashingEncoder, iter_csv, iter_parquet
 from polyfm.data.frames import read_table
 
-_COLUMN_BITS = 24
+_COLUMN_BITS = 22
 
 
 class Encoding(Protocol):
@@ -35,7 +35,7 @@ class Encoding(Protocol):
 
 
 class Counting:
-    """Gives each value a column, by a hash of 24 bits less those that tell the fields apart."""
+    """Gives each value a column, by a hash of 22 bits less those that tell the fields apart."""
 
     is_counted = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from polyfm.cli._reading import (
     reading,
     starts_at_zero,
 )
-from polyfm.data import Dataset, DatasetWriter, TextFormatError
+from polyfm.data import Batch, Dataset, DatasetWriter, TextFormatError
 from polyfm.data._writing import SHARD_ROWS, check_place
 from polyfm.data.prefetch import prefetched
 
@@ -102,8 +103,7 @@ def _write(args: argparse.Namespace, stream: Reading, progress: Progress) -> Non
     with DatasetWriter(
         args.out, shard_rows=args.rows_per_shard, overwrite=args.overwrite
     ) as writer:
-        # Parsing releases the interpreter, so that one batch is written while the next is read.
-        for batch in prefetched(stream.batches(progress)):
+        for batch in _ahead(stream, stream.batches(progress)):
             writer.add(batch)
         if writer.n_rows == 0:
             raise ValueError(f"{' '.join(args.files)}: no rows in it.")
@@ -111,3 +111,11 @@ def _write(args: argparse.Namespace, stream: Reading, progress: Progress) -> Non
         if stream.field_names is not None:
             notes["field_names"] = stream.field_names
         writer.finish(notes=notes, **stream.kept())
+
+
+def _ahead(stream: Reading, batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Let a thread parse one batch while another is written.
+
+    Not from a pipe: a thread that waits for more of it could not be interrupted.
+    """
+    return prefetched(batches) if stream.is_repeatable else batches
