@@ -79,6 +79,8 @@ class CsvReader:
         What to do with a record that cannot be read.
     report : ReadReport or None
         Is told of records that are left out.
+    wanted : tuple of str, optional
+        The columns of the tables, if not all.
     """
 
     def __init__(
@@ -89,7 +91,9 @@ class CsvReader:
         required: tuple[str, ...],
         on_error: str,
         report: ReadReport | None,
+        wanted: tuple[str, ...] | None = None,
     ) -> None:
+        self._wanted = wanted
         self._separator, self._header, self._kinds = separator, header, kinds
         self._required, self._on_error, self._report = required, on_error, report
         self._names: list[str] = []
@@ -132,7 +136,7 @@ class CsvReader:
             raise TextFormatError(
                 name, line, f"the columns are {names}, but those of {self._origin} {self._names}"
             )
-        for column in (*self._required, *self._kinds):
+        for column in (*self._required, *self._kinds, *(self._wanted or ())):
             if column not in names:
                 raise ValueError(f"{name}: no column {column!r}; the columns are {names}")
 
@@ -149,6 +153,11 @@ class CsvReader:
             return self._slowly(name, block, None)
         return table
 
+    @property
+    def _kept(self) -> list[str]:
+        """The columns of the tables, in the order of the files."""
+        return [n for n in self._names if self._wanted is None or n in self._wanted]
+
     def _parse(self, text: bytes, types: Mapping[str, Any]) -> Any:
         import pyarrow as pa
         from pyarrow import csv as pa_csv
@@ -160,6 +169,7 @@ class CsvReader:
             pa_csv.ConvertOptions(
                 column_types=types, null_values=[""], true_values=[], false_values=[],
                 strings_can_be_null=True, quoted_strings_can_be_null=True,
+                include_columns=self._kept,
             ),
         )  # fmt: skip
 
@@ -199,7 +209,7 @@ class CsvReader:
         if not good:
             import pyarrow as pa
 
-            return pa.schema(self._types).empty_table().select(self._names)
+            return pa.schema(self._types).empty_table().select(self._kept)
         return self._parse(self._written(good), self._types)
 
     def _refuse(self, found: list[TextFormatError]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ def iter_csv(
     separator: str = ",",
     header: bool = True,
     types: Mapping[str, str] | None = None,
+    columns: Collection[str] | None = None,
     batch_rows: int = 65_536,
     batch_bytes: int | None = None,
     on_error: str = "raise",
@@ -57,6 +58,8 @@ def iter_csv(
     types : dict of str to {"number", "text"}, optional
         What columns hold. Of others the first 4 MB decide: whole numbers, numbers or text. Name
         those here that change later in the file, and identifiers that look like numbers.
+    columns : collection of str, optional
+        The columns that X has besides; what others hold plays no part. All if None.
     batch_rows : int, default=65_536
         Rows of a batch.
     batch_bytes : int, optional
@@ -108,7 +111,8 @@ def iter_csv(
     if weight is not None:
         kinds.setdefault(weight, "number")
     apart = tuple(name for name in (target, weight) if name is not None)
-    reader = CsvReader(separator, header, kinds, apart, on_error, report)
+    wanted = None if columns is None else (*columns, *apart)
+    reader = CsvReader(separator, header, kinds, apart, on_error, report, wanted)
     size = min(_BLOCK, batch_bytes or _BLOCK)
     tables = _csv_tables(source, reader, size, progress)
     return _batches(tables, batch_rows, batch_bytes, target, weight, report)
@@ -119,6 +123,7 @@ def iter_parquet(
     *,
     target: str | None = None,
     weight: str | None = None,
+    columns: Collection[str] | None = None,
     batch_rows: int = 65_536,
     batch_bytes: int | None = None,
     report: ReadReport | None = None,
@@ -135,6 +140,8 @@ def iter_parquet(
         Column to be split off as y.
     weight : str, default=None
         Column to be split off as weights of the rows.
+    columns : collection of str, optional
+        The columns that X has besides; others are not read. All if None.
     batch_rows : int, default=65_536
         Rows of a batch.
     batch_bytes : int, optional
@@ -166,7 +173,8 @@ def iter_parquet(
     _check(batch_rows, batch_bytes, "Parquet")
     apart = tuple(name for name in (target, weight) if name is not None)
     rows = batch_rows if batch_bytes is None else min(batch_rows, 4096)
-    tables = _parquet_tables(source, rows, apart, progress)
+    wanted = None if columns is None else (*columns, *apart)
+    tables = _parquet_tables(source, rows, apart, wanted, progress)
     return _batches(tables, batch_rows, batch_bytes, target, weight, report)
 
 
@@ -188,7 +196,11 @@ def _csv_tables(
 
 
 def _parquet_tables(
-    source: Any, n_rows: int, apart: tuple[str, ...], progress: Progress | None
+    source: Any,
+    n_rows: int,
+    apart: tuple[str, ...],
+    wanted: tuple[str, ...] | None,
+    progress: Progress | None,
 ) -> Iterator[tuple[Any, int]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -199,9 +211,10 @@ def _parquet_tables(
             file = pq.ParquetFile(stream)
         except pa.ArrowInvalid as error:
             raise TextFormatError(name, None, f"not a Parquet file ({error})") from None
-        schema = _checked(name, file.schema_arrow, schema, apart)
+        schema = _checked(name, file.schema_arrow, schema, wanted or apart)
         done, n_all = 0, file.metadata.num_rows
-        for piece in file.iter_batches(n_rows):
+        columns = None if wanted is None else [n for n in schema.names if n in wanted]
+        for piece in file.iter_batches(n_rows, columns=columns):
             table = pa.Table.from_batches([piece])
             _refuse_gaps(name, table, apart, done)
             told, done = size * done // n_all, done + len(table)

@@ -292,3 +292,25 @@ def test_other_encoders_learn_from_the_first_batch(encoder):
     np.testing.assert_array_equal(parts, encoder.transform(whole).toarray())
     again = list(encode(iter_csv(stream(TEXT), target="y", batch_rows=30), encoder))
     np.testing.assert_array_equal(np.concatenate([b.X.toarray() for b in again]), parts)
+
+
+def test_columns_that_nobody_asked_for_play_no_part():
+    lines = [b"y,a,b", b"1,x,1", b"0,y,2"]
+    text = b"\n".join([*lines, *[b"0,z,words"] * 10]) + b"\n"
+    options = {"target": "y", "batch_rows": 2, "batch_bytes": 16}
+    with pytest.raises(ValueError, match="'b'"):
+        list(iter_csv(io.BytesIO(text), **options))
+    found = list(iter_csv(io.BytesIO(text), columns=["a"], **options))
+    assert {tuple(batch.X.column_names) for batch in found} == {("a",)}
+    assert sum(batch.n_rows for batch in found) == 12
+    with pytest.raises(ValueError, match="no column 'c'"):
+        list(iter_csv(io.BytesIO(text), columns=["a", "c"], **options))
+
+
+def test_columns_of_parquet_are_read_alone(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"y": [1, 0], "a": ["u", "v"], "b": [3, 4]}), path)
+    [batch] = iter_parquet(path, target="y", columns=["b"])
+    assert batch.X.to_pydict() == {"b": [3, 4]} and batch.y.tolist() == [1, 0]
+    with pytest.raises(ValueError, match="no column 'c'"):
+        list(iter_parquet(path, columns=["c"]))
