@@ -137,13 +137,12 @@ class PartReader:
         return self._labelled(Batch(X, y, np.concatenate(weights)))
 
     def look(self) -> Batch:
-        """Return some rows from all over the dataset."""
-        n = self.dataset.n_rows
-        if n <= _LOOK_ROWS:
-            return self.dataset.rows(0, n)
-        random = np.random.default_rng(self.seed)
-        blocks = np.sort(random.choice(self._n_blocks, _LOOK_ROWS // _BLOCK, replace=False))
-        return self.dataset.take(self._ranges(blocks))
+        """Return some rows from all over the dataset, of those that are not held out."""
+        blocks = np.arange(self._n_blocks)
+        if self.dataset.n_rows > _LOOK_ROWS:
+            random = np.random.default_rng(self.seed)
+            blocks = np.sort(random.choice(blocks, _LOOK_ROWS // _BLOCK, replace=False))
+        return self._chosen(blocks, False)
 
     @property
     def _n_blocks(self) -> int:

@@ -39,15 +39,14 @@ class Bench(NamedTuple):
 @jit
 def learn_batches(
     kernel, loss, rule, gather, penalties, switches, parameters, plan, bench, rows, order, batch,
-    is_mean, t, share, cells,
+    is_mean, t, share, cells, loss_sum,
 ):  # fmt: skip
     """Visit rows in batches of ``batch``; stop before the first whose gradient is not finite.
 
     ``gather`` is the rule that adds up gradients. Returns the number of rows learnt, or the place
-    of the first one that cannot be, and the sum of the weighted losses before the updates.
+    of the first one that cannot be, and ``loss_sum`` with the weighted losses before the updates.
     """
     load_degree_weights(parameters, plan.chunks, cells)
-    loss_sum = 0.0
     for first in range(0, order.size, batch):
         last = min(first + batch, order.size)
         n = _lay_out(parameters, bench, rows, order[first:last])

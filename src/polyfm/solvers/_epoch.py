@@ -51,29 +51,32 @@ class Switches(NamedTuple):
 
 @jit
 def learn_rows(
-    kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells
-):
+    kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells,
+    loss_sum,
+):  # fmt: skip
     """Visit the rows named by ``order``; stop before the first whose gradient is not finite.
 
-    Returns the number of rows learnt and the sum of their weighted losses, each before its update.
+    Returns the number of rows learnt and ``loss_sum`` with their weighted losses, each before its
+    update: added one by one, so that a sum does not depend on where an epoch is cut into calls.
     ``t`` is the number of rows visited before; ``share`` is the share of its penalty that a
     parameter pays at a visit which every row visits. A feature's parameters pay the same in all,
     in as many shares as there are rows with the feature.
     """
     mode = flush_subnormals()
     result = _learn_rows(
-        kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells
-    )
+        kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells,
+        loss_sum,
+    )  # fmt: skip
     restore_mode(mode)
     return result
 
 
 @jit
 def _learn_rows(
-    kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells
-):
+    kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells,
+    loss_sum,
+):  # fmt: skip
     load_degree_weights(parameters, plan.chunks, cells)
-    loss_sum = 0.0
     ahead = rows_ahead(rows)
     for i in range(order.size):
         prefetch_rows(rows, order, i, ahead)

@@ -15,7 +15,7 @@ from polyfm.solvers._epoch import learn_row, prefetch_rows
 @jit
 def learn_shared_rows(
     kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells,
-    hot, first_own, own_indices,
+    loss_sum, hot, first_own, own_indices,
 ):  # fmt: skip
     """Visit rows as :func:`polyfm.solvers._epoch.learn_rows` does, hot features in rows of its own.
 
@@ -25,7 +25,7 @@ def learn_shared_rows(
     mode = flush_subnormals()
     result = _learn_shared_rows(
         kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells,
-        hot, first_own, own_indices,
+        loss_sum, hot, first_own, own_indices,
     )  # fmt: skip
     restore_mode(mode)
     return result
@@ -34,10 +34,9 @@ def learn_shared_rows(
 @jit
 def _learn_shared_rows(
     kernel, loss, rule, penalties, switches, parameters, plan, rows, order, t, share, cells,
-    hot, first_own, own_indices,
+    loss_sum, hot, first_own, own_indices,
 ):  # fmt: skip
     load_degree_weights(parameters, plan.chunks, cells)
-    loss_sum = 0.0
     if order.size:
         _redirect(rows, order[0], hot, first_own, own_indices[0])
     for i in range(order.size):

@@ -45,13 +45,15 @@ class BatchLearner(StochasticLearner):
         super()._grow_marks(capacity)
         self._numbers = np.full(capacity, -1, dtype=np.int32)
 
-    def _learn_slice(self, crew: Crew, work: list[Work], rows: Rows, order: NDArray[Any]) -> float:
+    def _learn_slice(
+        self, crew: Crew, work: list[Work], rows: Rows, order: NDArray[Any], loss_sum: float
+    ) -> float:
         s, model = self.settings, self.model
         share = 1.0 if updates.sums_gradients(s.rule) else 1.0 / self.n_rows
         n_done, loss_sum = learn_batches(
             model.kernel, s.loss, s.rule, Accumulate(), s.penalties, s.switches, model.parameters,
             model.plan, self._bench(rows, order), rows, order, s.batch_size, s.batch_mean,
-            float(self.n_visits), share, work[0].cells,
+            float(self.n_visits), share, work[0].cells, loss_sum,
         )  # fmt: skip
         if n_done < len(order):
             raise self._divergence(rows, int(order[n_done]))

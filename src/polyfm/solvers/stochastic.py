@@ -295,7 +295,7 @@ class StochasticLearner(Learner):
         while done < len(order):
             part = order[done : done + -(-size // batch) * batch]
             started = time.perf_counter()
-            loss_sum += self._learn_slice(crew, work, rows, part)
+            loss_sum = self._learn_slice(crew, work, rows, part, loss_sum)
             done += len(part)
             if report is not None:
                 report(done, len(order))
@@ -318,9 +318,17 @@ class StochasticLearner(Learner):
         self._hot = hot
 
     def _learn_slice(
-        self, crew: Crew, work: list[Work], rows: Rows, order: NDArray[np.int64]
+        self,
+        crew: Crew,
+        work: list[Work],
+        rows: Rows,
+        order: NDArray[np.int64],
+        loss_sum: float,
     ) -> float:
-        """Let each thread learn its part of ``order`` into the same table."""
+        """Let each thread learn its part of ``order`` into the same table.
+
+        Returns ``loss_sum`` with the losses of these rows.
+        """
         model, hot = self.model, self._hot
         if hot is not None and hot.n_threads != len(work):
             hot = None
@@ -328,9 +336,12 @@ class StochasticLearner(Learner):
         starts = self.n_visits + np.cumsum([0, *map(len, parts[:-1])])
         shared = model.parameters if hot is None else hot.blocks
         owned = own_small_blocks(shared, len(work))
+        sums = [loss_sum, *[0.0] * (len(work) - 1)]
         calls = [
-            self._call(parameters, rows, part, float(start), room)
-            for parameters, part, start, room in zip(owned, parts, starts, work, strict=True)
+            self._call(parameters, rows, part, float(start), room, before)
+            for parameters, part, start, room, before in zip(
+                owned, parts, starts, work, sums, strict=True
+            )
         ]
         if hot is None:
             results = crew.run(learn_rows, calls)
@@ -352,13 +363,19 @@ class StochasticLearner(Learner):
         return float(sum(loss for _, loss in results))
 
     def _call(
-        self, parameters: Parameters, rows: Rows, part: NDArray[np.int64], t: float, room: Work
+        self,
+        parameters: Parameters,
+        rows: Rows,
+        part: NDArray[np.int64],
+        t: float,
+        room: Work,
+        loss_sum: float,
     ) -> tuple[Any, ...]:
         s, model = self.settings, self.model
         share = 1.0 if updates.sums_gradients(s.rule) else 1.0 / self.n_rows
         return (
             model.kernel, s.loss, s.rule, s.penalties, s.switches, parameters, model.plan, rows,
-            part, t, share, room.cells,
+            part, t, share, room.cells, loss_sum,
         )  # fmt: skip
 
     def _make_room_for_strengths(self) -> None:

@@ -50,7 +50,7 @@ def test_own_rows_change_nothing_but_the_place():
     rows = model._solver_rows(model._check_labelled(X, y, None, reset=False))[0]
     plain, shared = (copy.deepcopy(model._learners[0]) for _ in range(2))
     order = np.random.default_rng(1).permutation(rows.numbers)
-    call = plain._call(plain.model.parameters, rows, order, 400.0, _room(plain, rows))
+    call = plain._call(plain.model.parameters, rows, order, 400.0, _room(plain, rows), 0.0)
     assert learn_rows(*call)[0] == 400
 
     parameters = shared.model.parameters
@@ -58,7 +58,7 @@ def test_own_rows_change_nothing_but_the_place():
     assert 0 < len(hot.features) < 605
     room, n_rows = _room(shared, rows), len(parameters.table)
     hot.hand_out()
-    call = shared._call(hot.blocks, rows, order, 400.0, room)
+    call = shared._call(hot.blocks, rows, order, 400.0, room, 0.0)
     done, _ = learn_shared_rows(*call, hot.numbers, hot.first_row(0), room.indices)
     assert done == 400
     hot.collect(2)
