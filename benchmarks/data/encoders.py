@@ -97,10 +97,18 @@ def _times(frame: pd.DataFrame, rounds: int) -> dict[str, float]:
     for _ in range(rounds):
         for name, run in CONTESTANTS.items():
             gc.collect()
-            started = perf_counter()
-            run(frame)
-            times[name] = min(times[name], perf_counter() - started)
+            times[name] = min(times[name], _best(run, frame))
     return times
+
+
+def _best(run: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> float:
+    """The best of as many runs as fit in a second, at least one."""
+    best, end = np.inf, perf_counter() + 1
+    while perf_counter() < end:
+        started = perf_counter()
+        run(frame)
+        best = min(best, perf_counter() - started)
+    return best
 
 
 def _check_equal(frame: pd.DataFrame) -> None:
