@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -43,7 +44,8 @@ class Draft:
         except FileExistsError:
             raise DatasetError(path, "is being written by this process already.") from None
         self._lock: IO[bytes] | None = (self.folder / _LOCK).open("wb")
-        _lock(self._lock)
+        with contextlib.suppress(OSError):  # a file system without locks: drafts are not removed
+            _lock(self._lock)
 
     def publish(self, replace: bool) -> None:
         """Give the folder its final name; ``replace`` puts it in place of a former one.

@@ -149,9 +149,8 @@ class DatasetWriter:
     def _canonical(self, X: Any) -> sp.csr_matrix:
         dtype = self._settled(X.dtype)
         with np.errstate(over="ignore"):
-            X, _ = examined_csr(X.astype(dtype, copy=False))
-        _, n_beyond = look_at_values(read_only(X.data), np.inf)
-        if n_beyond:
+            X, are_small = examined_csr(X.astype(dtype, copy=False))
+        if not are_small and look_at_values(read_only(X.data), np.inf)[1]:
             raise _not_finite(X)
         return X
 
