@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from polyfm.data import _manifest
 from polyfm.data.batches import Batch
@@ -127,22 +127,17 @@ class Source:
             yield from batches
 
     def _of_table(self, skip: int, progress: Any) -> Iterator[Batch]:
-        from polyfm.data.tabular import iter_csv, iter_parquet
+        from polyfm.data.encoding import encode
+        from polyfm.data.table_streams import iter_csv, iter_parquet
 
-        options = {**self._common(), "target": self.target, "progress": progress}
-        if self.layout == "csv":
-            options["separator"] = self.separator or _separator(self.name)
-        read = iter_csv if self.layout == "csv" else iter_parquet
-        for batch in read(self.path, skip=skip, **options):
-            yield batch if self.encoder is None else self._encoded(batch)
-
-    def _encoded(self, batch: Batch) -> Batch:
-        return batch._replace(X=self.encoder.transform(batch.X))
-
-    def from_zero(self) -> Self:
-        """Return itself, now with a first column that is written 0."""
-        self.zero_based = True
-        return self
+        options = {"target": self.target, "batch_rows": self.batch_rows, "progress": progress}
+        if self.layout == "parquet":
+            tables = iter_parquet(self.path, **options)
+        else:
+            separator = self.separator or _separator(self.name)
+            tables = iter_csv(self.path, separator=separator, on_error=self.on_error, **options)
+        rest = after(tables, skip)
+        yield from rest if self.encoder is None else encode(rest, self.encoder)
 
     def identity(self) -> dict[str, Any]:
         """Return what has to be the same when a training goes on."""
@@ -173,16 +168,20 @@ class Batches:
         self, skip: int = 0, progress: Callable[[int], None] | None = None
     ) -> Iterator[Batch]:
         """Yield what comes after the first ``skip`` rows."""
-        for item in self._items:
-            batch = as_batch(item)
-            rest = batch.without(skip) if skip else batch
-            skip = max(skip - batch.n_rows, 0)
-            if rest.n_rows:
-                yield rest
+        yield from after(map(as_batch, self._items), skip)
 
     def identity(self) -> dict[str, Any]:
         """Return what has to be the same when a training goes on: nothing that can be known."""
         return {}
+
+
+def after(batches: Iterable[Batch], skip: int) -> Iterator[Batch]:
+    """Yield batches without the first ``skip`` rows, and without those that are empty then."""
+    for batch in batches:
+        rest = batch.without(skip) if skip else batch
+        skip = max(skip - batch.n_rows, 0)
+        if rest.n_rows:
+            yield rest
 
 
 def as_batch(item: Any) -> Batch:

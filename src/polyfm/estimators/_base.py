@@ -354,7 +354,7 @@ class BaseFM(BaseEstimator):
         rows = self._solver_rows(held.train)
         for learner, part in zip(self._learners, rows, strict=True):
             learner.set_rows(part)
-        self._run(self._training(loss, metric, held, rows, warm=warm), fitted_before)
+        self._run_training(self._training(loss, metric, held, rows, warm=warm), fitted_before)
 
     def _training(
         self, loss: Any, metric: Metric, held: Held, rows: list[Rows], *, warm: bool
@@ -385,7 +385,7 @@ class BaseFM(BaseEstimator):
             history={name: list(values) for name, values in self.history_.items()},
         )
 
-    def _run(self, training: Training, fitted_before: bool) -> None:
+    def _run_training(self, training: Training, fitted_before: bool) -> None:
         """Train, and take in what that has led to."""
         try:
             training.run()

@@ -31,7 +31,7 @@ def check_alone(estimator: Any, **others: Any) -> None:
             )
 
 
-def partial_fit_source(estimator: Any, source: AnySource, **options: Any) -> Any:
+def partial_fit_source(estimator: Any, source: AnySource, **options: Any) -> None:
     """Learn all rows of a source, each once, batch by batch; another thread reads ahead."""
     batches = prefetched(_batches(source))
     for number, batch in enumerate(batches):
@@ -40,7 +40,6 @@ def partial_fit_source(estimator: Any, source: AnySource, **options: Any) -> Any
         except (ValueError, TypeError) as error:
             raise type(error)(f"Batch {number} of {_name(source)}: {error}") from error
         options = {}
-    return estimator
 
 
 def _batches(source: AnySource, skip: int = 0) -> Any:
@@ -197,7 +196,7 @@ class _DatasetFit:
         if fresh:
             me._forget()
             me._meet_targets(self.dataset)
-        rows = me._check_labelled(
+        rows: Labelled = me._check_labelled(
             batch.X, batch.targets, batch.weight, reset=fresh, streaming=True, weighing=False
         )
         if rows.n_rows == 0:
@@ -238,7 +237,7 @@ class _DatasetFit:
             keeper = Keeper(self.checkpoint, me, lambda: self._state(training, loop, reader.seed))
             loop.after_part = keeper.after
         if state is None or not state["is_over"]:
-            me._run(training, fitted_before)
+            me._run_training(training, fitted_before)
         if keeper is not None:
             loop.is_over = True
             keeper.save()

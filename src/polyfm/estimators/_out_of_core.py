@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from polyfm._jit import jit
 from polyfm.data.batches import Batch
 from polyfm.data.dataset import Dataset
 from polyfm.data.lines import TextFormatError
@@ -21,7 +20,7 @@ from polyfm.data.prefetch import prefetched
 from polyfm.data.rows import Rows
 from polyfm.data.source import Batches, Source
 from polyfm.estimators._validation import Labelled
-from polyfm.solvers._random import random_bits
+from polyfm.solvers._random import mark_share
 
 _BLOCK = 1024
 """Rows that stay together when the rows of a dataset are shuffled."""
@@ -188,16 +187,10 @@ class PartReader:
         return rows
 
 
-@jit
-def _mark_held(numbers, seed, limit, out):
-    for i in range(numbers.size):
-        out[i] = random_bits(seed, numbers[i]) < limit
-
-
 def _are_held(numbers: NDArray[np.int64], seed: int, share: float) -> NDArray[np.bool_]:
     """Say which rows are held out, by their numbers alone."""
     out = np.empty(len(numbers), dtype=np.bool_)
-    _mark_held(numbers, seed, np.uint64(min(share * 2.0**64, 2.0**64 - 2048)), out)
+    mark_share(numbers, seed, share, out)
     return out
 
 

@@ -564,7 +564,8 @@ class FMClassifier(ClassifierMixin, LabelEvents, BaseFM):
         """
         if is_source(X):
             _from_sources.check_alone(self, y=y, sample_weight=sample_weight)
-            return _from_sources.partial_fit_source(self, as_source(X), classes=classes)
+            _from_sources.partial_fit_source(self, as_source(X), classes=classes)
+            return self
         return self._partial_fit_classes(X, y, sample_weight, classes)
 
     @all_or_nothing
@@ -654,9 +655,11 @@ class FMClassifier(ClassifierMixin, LabelEvents, BaseFM):
         return np.where(codes[:, None] == positive, 1.0, -1.0), weight
 
     def _meet_targets(self, dataset: Dataset) -> None:
-        labels = dataset.label_names
-        if labels is None or self.class_weight is not None:
-            labels = dataset.targets
+        names = dataset.label_names
+        if names is not None and self.class_weight is None:
+            self._set_classes(np.unique(names))
+            return
+        labels = np.asarray(dataset.targets)
         self._set_classes(np.unique(labels))
         if self.class_weight is not None:
             self._class_factors = self._balance(labels)

@@ -43,6 +43,13 @@ def symmetric(seed, row, column):
 
 
 @jit
+def mark_share(numbers, seed, share, out):
+    """Say of each number whether it belongs to a random share of all, by itself alone."""
+    for i in range(numbers.size):
+        out[i] = np.float64(random_bits(seed, numbers[i]) >> np.uint64(11)) * _TO_UNIT < share
+
+
+@jit
 def _below(bound, key, counter):
     """Return a random integer in [0, bound), by Lemire's multiplication in place of a division."""
     bits = random_bits(key, counter)
