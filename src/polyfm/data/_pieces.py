@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import os
 import warnings
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -45,6 +49,20 @@ class Arrays(NamedTuple):
         labels, weights, values = numbers
         indptr, fields, ids, lines, starts = places
         return cls(labels, weights, indptr, fields, ids, values, lines, starts)
+
+    def behind(self, done: Scanned) -> Arrays:
+        """Return what is left when some rows and entries have been written."""
+        n, m = done.n_rows + 1, done.n_entries
+        return Arrays(
+            self.labels[n:],
+            self.weights[n:],
+            self.indptr[n:],
+            self.fields[m:],
+            self.ids[m:],
+            self.values[m:],
+            self.lines[n:],
+            self.starts[n:],
+        )
 
 
 class Scanned(NamedTuple):
@@ -107,6 +125,8 @@ class Layout(Protocol):
 
     with_fields: bool
     with_weights: bool
+    n_threads: int
+    """How many blocks may be scanned at a time: 1 where something is kept from one to another."""
 
     def scan(
         self, buffer: NDArray[np.uint8], at: int, stop: int, demands: Demands, out: Arrays
@@ -121,6 +141,8 @@ class TextLayout:
     """The layout of svmlight and libffm files."""
 
     with_weights = False
+
+    n_threads = 2
 
     def __init__(self, parts: int) -> None:
         self.parts = parts
@@ -146,6 +168,19 @@ class _Block(NamedTuple):
     """Bytes of the file before it."""
 
 
+class _Part(NamedTuple):
+    """What has been read from a block up to a line that was refused, and that line."""
+
+    out: Arrays
+    done: Scanned
+    row: Row | None
+    error: TextFormatError | None
+    end: int
+    """Where the line ends in the block."""
+    line: int
+    """Its number, counted from the start of the block."""
+
+
 class TextReader:
     """Reads open files in a layout, piece by piece."""
 
@@ -160,49 +195,95 @@ class TextReader:
         self.layout, self.demands, self.on_error = layout, demands, on_error
         self.report = ReadReport() if report is None else report
         self._block = block
-        self._out = Arrays.empty(0)
 
     def pieces(self, source: Opened) -> Iterator[Piece]:
         """Read a file; warns, at its end, of lines that were left out."""
         line, before = 0, self.report.n_skipped
         first: TextFormatError | None = None
-        for block in _blocks(source, self._block):
-            if len(self._out.ids) < len(block.text) // 2 + 2:
-                self._out = Arrays.empty(len(block.text) // 2 + 2)
-            at = 0
-            while at < block.stop:
-                done = self.layout.scan(block.text, at, block.stop, self.demands, self._out)
+        for block, parts in self._scanned(source):
+            for part in parts:
+                done = part.done
                 if done.n_rows:
-                    yield self._piece(source.name, block, done, line)
-                line, at = line + done.n_lines, done.at
-                if at < block.stop:
-                    line += 1
-                    end = line_end(block.text, at)
-                    row, error = self._slowly(source.name, line, bytes(block.text[at:end]))
+                    yield self._piece(source.name, block, part, line)
+                if part.error is not None:
+                    error = part.error.moved_by(line)
+                    if self.on_error == "raise":
+                        raise error
                     first = first or error
-                    if row is not None:
-                        yield _piece_of(row, source.name, block, at, end, line)
-                    at = end
+                    self.report.skip(error)
+                elif part.row is not None:
+                    self.report.n_rows += 1
+                    number = line + part.line
+                    yield _piece_of(part.row, source.name, block, done.at, part.end, number)
+            line += part.line
         if first is not None:
             n = self.report.n_skipped - before
             lines = "line was" if n == 1 else "lines were"
             warnings.warn(f"{n} {lines} left out, the first: {first}", stacklevel=2)
 
-    def _slowly(
-        self, name: str, line: int, text: bytes
-    ) -> tuple[Row | None, TextFormatError | None]:
-        try:
-            row = self.layout.read_line(name, line, text, self.demands)
-        except TextFormatError as error:
-            if self.on_error == "raise":
-                raise
-            self.report.skip(error)
-            return None, error
-        self.report.n_rows += 1
-        return row, None
+    def _scanned(self, source: Opened) -> Iterator[tuple[_Block, list[_Part]]]:
+        """Give blocks with what has been read from them.
 
-    def _piece(self, name: str, block: _Block, done: Scanned, line: int) -> Piece:
-        out, rows, entries = self._out, slice(done.n_rows), slice(done.n_entries)
+        Files are read ahead and scanned by other threads meanwhile. What has no size may be
+        written by someone just now, whose rows are not to wait for more.
+        """
+        n_threads = 0 if source.size is None or source.size <= self._block else _threads()
+        n_ahead = n_threads and n_threads + 1
+        blocks = _blocks(source, self._block, n_ahead + 2)
+        outs = [Arrays.empty(0) for _ in range(n_ahead + 1)]
+        turns = self._tasks(source.name, blocks, outs)
+        if not n_threads:
+            yield from ((block, task()) for block, task in turns)
+            return
+        waiting: deque[tuple[_Block, Future[list[_Part]]]] = deque()
+        with ThreadPoolExecutor(min(n_threads, self.layout.n_threads), "polyfm-reader") as pool:
+            try:
+                for block, task in turns:
+                    waiting.append((block, pool.submit(task)))
+                    if len(waiting) == n_ahead:
+                        block, future = waiting.popleft()
+                        yield block, future.result()
+                for block, future in waiting:
+                    yield block, future.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _tasks(
+        self, name: str, blocks: Iterator[_Block], outs: list[Arrays]
+    ) -> Iterator[tuple[_Block, Callable[[], list[_Part]]]]:
+        """Give blocks with what there is to be done to them, in arrays taken in turns."""
+        for k, block in enumerate(blocks):
+            turn = k % len(outs)
+            if len(outs[turn].ids) < block.stop // 2 + 2:
+                outs[turn] = Arrays.empty(len(block.text) // 2 + 2)
+            yield block, functools.partial(self._scan, name, block, outs[turn])
+
+    def _scan(self, name: str, block: _Block, out: Arrays) -> list[_Part]:
+        """Read all lines of a block, up to the first bad one if that is an error."""
+        parts: list[_Part] = []
+        end, line = 0, 0
+        while end < block.stop:
+            done = self.layout.scan(block.text, end, block.stop, self.demands, out)
+            row, error, end, lines = None, None, done.at, out.lines[: done.n_rows]
+            lines += line + 1
+            line += done.n_lines
+            if end < block.stop:
+                line += 1
+                end = int(line_end(block.text, end))
+                try:
+                    text = bytes(block.text[done.at : end])
+                    row = self.layout.read_line(name, line, text, self.demands)
+                except TextFormatError as problem:
+                    error = problem
+            parts.append(_Part(out, done, row, error, end, line))
+            if error is not None and self.on_error == "raise":
+                break
+            out = out.behind(done)
+        return parts
+
+    def _piece(self, name: str, block: _Block, part: _Part, line: int) -> Piece:
+        out, done = part.out, part.done
+        rows, entries = slice(done.n_rows), slice(done.n_entries)
         self.report.n_rows += done.n_rows
         starts = out.starts[rows]
         return Piece(
@@ -213,12 +294,17 @@ class TextReader:
             out.fields[entries] if self.layout.with_fields else out.fields[:0],
             out.ids[entries],
             out.values[entries],
-            out.lines[rows] + (line + 1),
+            out.lines[rows] + line,
             starts,
             block.text,
             np.append(starts[1:], done.at) + block.before,
             done.in_order,
         )
+
+
+def _threads() -> int:
+    """Return how many threads scan beside the one that reads: 2, or none on a single core."""
+    return 2 if (os.cpu_count() or 1) > 1 else 0
 
 
 def _piece_of(row: Row, name: str, block: _Block, start: int, end: int, line: int) -> Piece:
@@ -239,13 +325,17 @@ def _piece_of(row: Row, name: str, block: _Block, start: int, end: int, line: in
     )
 
 
-def _blocks(source: Opened, size: int) -> Iterator[_Block]:
-    """Cut a stream into blocks of whole lines, one buffer for all; the last line ends, too."""
+def _blocks(source: Opened, size: int, n_buffers: int) -> Iterator[_Block]:
+    """Cut a stream into blocks of whole lines, in buffers taken in turns; the last line ends, too.
+
+    A block stays as it is until ``n_buffers - 1`` others have been made.
+    """
     stream: Any = source.stream
     read = stream.readinto1 if isinstance(stream, io.BufferedReader) else stream.readinto
-    buffer = np.empty(size + _BEHIND, dtype=np.uint8)
+    buffers = deque(np.empty(size + _BEHIND, dtype=np.uint8) for _ in range(n_buffers))
     kept, before, at_start = 0, 0, True
     while True:
+        buffer = buffers[0]
         n = read(buffer[kept : len(buffer) - _BEHIND].data)
         filled = kept + n
         if at_start and (filled >= len(_BOM) or n == 0):
@@ -260,12 +350,14 @@ def _blocks(source: Opened, size: int) -> Iterator[_Block]:
                 yield _Block(buffer, filled + 1, before)
             return
         stop = 0 if at_start else int(last_line_end(buffer, filled))
+        kept = filled - stop
         if stop:
+            buffers.rotate(-1)
+            if len(buffers[0]) < len(buffer):
+                buffers[0] = np.empty_like(buffer)
+            buffers[0][:kept] = buffer[stop:filled]
             yield _Block(buffer, stop, before)
             before += stop
-            buffer[: filled - stop] = buffer[stop:filled]
         elif filled == len(buffer) - _BEHIND:
-            longer = np.empty(2 * len(buffer), dtype=np.uint8)
-            longer[:filled] = buffer[:filled]
-            buffer = longer
-        kept = filled - stop
+            buffers[0] = np.empty(2 * len(buffer), dtype=np.uint8)
+            buffers[0][:filled] = buffer[:filled]

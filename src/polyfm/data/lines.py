@@ -56,6 +56,11 @@ class TextFormatError(ValueError):
         column_too = "" if column is None else f" (column {column})"
         super().__init__(f"{place}: {problem}{column_too}")
 
+    def moved_by(self, n: int) -> TextFormatError:
+        """Return the same error so many lines further down."""
+        line = None if self.line is None else self.line + n
+        return TextFormatError(self.path, line, self.problem, self.text, self.column)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.line, self.problem, self.text, self.column)
 

@@ -77,6 +77,7 @@ class VWLayout:
 
     with_fields = True
     with_weights = True
+    n_threads = 1
 
     def __init__(self, n_bits: int) -> None:
         self.mask = 2**n_bits - 1

@@ -44,3 +44,8 @@ def rows_of(X):
         assert ids == sorted(set(ids))
         result.append(dict(zip(ids, X.data[start:stop].tolist(), strict=True)))
     return result
+
+
+def is_plain(data):
+    """Say whether bytes do not begin as compressed files do."""
+    return not data.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
