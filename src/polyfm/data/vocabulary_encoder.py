@@ -31,7 +31,7 @@ class VocabularyEncoder(GrowingEncoder):
         ``set_params(growing=False)`` freezes one.
     min_count : int, default=1
         Values (and set elements) get a column when they have been in so many rows, counted over
-        all batches.
+        all batches. Those that are still too rare are remembered with their counts.
     numeric : {"auto", "passthrough", "bin", "log2", "standardize", "category"} or dict
         What to do with numeric columns, as for :class:`OneHotFieldEncoder`. Bins, means and
         scales are those of the first batch.
