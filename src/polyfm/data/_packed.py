@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from polyfm._jit import jit
 
 
@@ -112,3 +114,42 @@ def merge_ones(indices, width, start, n_columns, indptr, data):
                     indices[end] = j
                     end += 1
         indptr[row + 1] = end
+
+
+@jit
+def unpack(keys, values, n_columns, start, indptr, indices, data):
+    """Append sorted rows of entries whose keys hold the column above, and the place below.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64 of shape (n_rows, width)
+        The column times 2^32, and the place of the entry's value in the row of ``values``.
+    values : ndarray of shape (n_rows, width)
+        Equal columns are added up, zeros are dropped.
+    n_columns : int
+        Of the matrix; columns beyond are dropped.
+    start : int
+        The row of the matrix that the first of these is.
+    indptr, indices, data : ndarray
+        Of the matrix; are filled from that row on.
+    """
+    end = indptr[start]
+    shift, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    for row in range(keys.shape[0]):
+        first = end
+        for t in range(keys.shape[1]):
+            j = np.int64(keys[row, t] >> shift)
+            if j >= n_columns:
+                break
+            value = values[row, np.int64(keys[row, t] & low)]
+            if end > first and indices[end - 1] == j:
+                data[end - 1] += value
+                continue
+            if end > first and data[end - 1] == 0.0:
+                end -= 1
+            indices[end] = j
+            data[end] = value
+            end += 1
+        if end > first and data[end - 1] == 0.0:
+            end -= 1
+        indptr[start + row + 1] = end

@@ -49,8 +49,11 @@ def assemble(
     scipy.sparse.csr_matrix
         With indices of 32 bits where they suffice.
     """
-    ones = all(e.values is None and e.rows is None for e in entries)
-    indptr, indices, data = (_side_by_side if ones else _row_by_row)(entries, shape, dtype)
+    if any(e.rows is not None for e in entries) or shape[1] >= _LARGEST:
+        build = _row_by_row
+    else:
+        build = _ones if all(e.values is None for e in entries) else _side_by_side
+    indptr, indices, data = build(entries, shape, dtype)
     end, n_room = int(indptr[-1]), len(data)
     indices, data = indices[:end], data[:end]
     if end < _WORTH_KEEPING * n_room:
@@ -65,7 +68,7 @@ def _index_type(n_columns: int, nnz: int) -> type[np.signedinteger[Any]]:
     return np.int32 if max(n_columns, nnz) < _LARGEST else np.int64
 
 
-def _side_by_side(
+def _ones(
     entries: Sequence[Entries], shape: tuple[int, int], dtype: np.dtype[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Rows of at most one 1 from each column; no entry becomes a column beyond the matrix."""
@@ -83,6 +86,29 @@ def _side_by_side(
         stop = start + len(piece)
         _packed.merge_ones(flat, width, start, shape[1], indptr[: stop + 1], data)
     return indptr, flat, data
+
+
+def _side_by_side(
+    entries: Sequence[Entries], shape: tuple[int, int], dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Rows of at most one number from each column."""
+    n_rows, width = shape[0], len(entries)
+    indices = np.empty(n_rows * width, dtype=_index_type(shape[1], n_rows * width))
+    data = np.empty(n_rows * width, dtype=dtype)
+    indptr = np.zeros(n_rows + 1, dtype=np.int64)
+    room = min(n_rows, _ROWS_AT_ONCE)
+    keys, values = np.empty((room, width), dtype=np.uint64), np.ones((room, width), dtype=dtype)
+    for start in range(0, n_rows, room):
+        rows = slice(start, min(start + room, n_rows))
+        some = slice(0, rows.stop - start)
+        for place, entry in enumerate(entries):
+            cols = entry.cols[rows].astype(np.uint32)  # -1 becomes the largest number
+            keys[some, place] = (cols.astype(np.uint64) << np.uint64(32)) | np.uint64(place)
+            if entry.values is not None:
+                values[some, place] = entry.values[rows]
+        keys[some].sort(axis=1)
+        _packed.unpack(keys[some], values[some], shape[1], start, indptr, indices, data)
+    return indptr, indices, data
 
 
 def _row_by_row(
