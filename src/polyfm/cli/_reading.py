@@ -265,7 +265,8 @@ def _start_of(name: str) -> bytes:
 
 def _start_of_stdin() -> bytes:
     """Look at the first bytes of standard input without taking them."""
-    start: bytes = sys.stdin.buffer.peek(_HEAD)  # type: ignore[attr-defined]
+    stdin: Any = sys.stdin.buffer
+    start: bytes = stdin.peek(_HEAD)
     if start.startswith(b"\x1f\x8b"):
         return zlib.decompressobj(wbits=31).decompress(start)
     return start

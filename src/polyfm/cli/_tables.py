@@ -111,7 +111,8 @@ class TableReading(Reading):
     def fields(self) -> NDArray[np.int64] | None:
         """The field of each column, where the encoder tells it."""
         encoder = self._encoding.encoder
-        return None if encoder is None else encoder.fields_
+        fields: NDArray[np.int64] | None = None if encoder is None else encoder.fields_
+        return fields
 
     @property
     def field_names(self) -> list[str] | None:
@@ -125,7 +126,7 @@ class TableReading(Reading):
         encoder = self._encoding.encoder
         if not isinstance(encoder, HashingEncoder):
             return None
-        return np.rint(encoder.n_distinct_).astype(np.int64)
+        return np.asarray(np.rint(encoder.n_distinct_), dtype=np.int64)
 
     @property
     def notes(self) -> dict[str, Any]:
