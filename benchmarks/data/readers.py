@@ -57,7 +57,7 @@ def _contestants(files: dict[str, Path]) -> Iterator[Contestant]:
         yield Contestant(f"polyfm, svmlight {kind}", files[kind], load_svmlight)
         yield Contestant(f"scikit-learn, {kind}", files[kind], lambda path: _scikit_learn(path))
     yield Contestant("polyfm, libffm", files["libffm"], load_libffm)
-    yield Contestant("polyfm, vw", files["vw"], lambda path: load_vw(path, n_bits=24))
+    yield Contestant("polyfm, vw", files["vw"], load_vw)
     if importlib.util.find_spec("xgboost") is None:
         print("xgboost is not installed and left out", file=sys.stderr)
         return

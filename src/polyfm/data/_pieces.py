@@ -195,6 +195,8 @@ class TextReader:
         self.layout, self.demands, self.on_error = layout, demands, on_error
         self.report = ReadReport() if report is None else report
         self._block = block
+        self.n_bytes = 0
+        """Of text that have been read of the file, some of them ahead of its pieces."""
 
     def pieces(self, source: Opened) -> Iterator[Piece]:
         """Read a file; warns, at its end, of lines that were left out."""
@@ -253,6 +255,7 @@ class TextReader:
     ) -> Iterator[tuple[_Block, Callable[[], list[_Part]]]]:
         """Give blocks with what there is to be done to them, in arrays taken in turns."""
         for k, block in enumerate(blocks):
+            self.n_bytes = block.before + block.stop
             turn = k % len(outs)
             if len(outs[turn].ids) < block.stop // 2 + 2:
                 outs[turn] = Arrays.empty(len(block.text) // 2 + 2)

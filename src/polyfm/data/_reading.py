@@ -135,7 +135,8 @@ class _Load:
             name = opened.name
             for piece in reader.pieces(opened):
                 size = opened.size if k == 0 else None  # of the files after it nothing is known
-                self.rows.share = self._n_read / size if size else 0.0
+                share_read = self._n_read / size if size else 0.0
+                self.rows.share = share_read * int(piece.ends[-1]) / reader.n_bytes
                 if self._reading.demands.first is None:
                     self._look_for_too_large(reader, piece)
                 self.rows.add(piece)

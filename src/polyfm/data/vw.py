@@ -264,8 +264,8 @@ def load_vw(
     >>> import io
     >>> from polyfm.data import load_vw
     >>> rows = load_vw(io.BytesIO(b"1 2 |user tom |film:0.5 Alien year:1979"))
-    >>> rows.X.data.tolist(), rows.y.tolist(), rows.weight.tolist(), rows.namespaces
-    ([1.0, 0.5, 989.5], [1.0], [2.0], ['user', 'film'])
+    >>> sorted(rows.X.data.tolist()), rows.y.tolist(), rows.weight.tolist(), rows.namespaces
+    ([0.5, 1.0, 989.5], [1.0], [2.0], ['user', 'film'])
     """
     layout, reading = _reading(n_bits, labels, dtype, on_error, report, progress)
     table = FieldTable(shared=True)
