@@ -137,13 +137,17 @@ class WordColumn:
             slots = np.where(present(column), self.encoder.codes(column) + _FIRST, NOTHING)
             return Entries(self._columns(slots, column))
         coded = self.encoder.cells(column).coded
-        slots = self._look_up(coded.codes, coded.values, strict)
-        return Entries(self._columns(coded.take(slots, NOTHING), column))
+        places = self.places[self._look_up(coded.codes, coded.values, strict)]
+        return Entries(self._with_missing(coded.take(places, NOTHING), column))
 
     def _columns(self, slots: IntArray, column: Column) -> IntArray:
-        """Columns of the matrix; missing cells have a column where there is one for them."""
-        found = np.append(self.places, NOTHING)[slots]  # -1 finds the end
-        return np.where(column.missing, self._of_missing, found) if column.missing.any() else found
+        """Columns of the matrix."""
+        found: IntArray = np.append(self.places, NOTHING)[slots]  # -1 finds the end
+        return self._with_missing(found, column)
+
+    def _with_missing(self, cols: IntArray, column: Column) -> IntArray:
+        """Missing cells have a column where there is one for them."""
+        return np.where(column.missing, self._of_missing, cols) if column.missing.any() else cols
 
     @property
     def _of_missing(self) -> int:
