@@ -490,3 +490,11 @@ def test_pickled_models_stay_small(tmp_path: Path) -> None:
 def test_public_names() -> None:
     assert polyfm.save_model is save_model
     assert {"load_model", "load_pipeline", "save_model", "ModelFileError"} <= set(polyfm.__all__)
+
+
+def test_crosses_of_columns_with_units_come_back(tmp_path: Path) -> None:
+    X = table()
+    X.data = np.random.default_rng(1).uniform(0.2, 5.0, X.nnz)
+    model = polyfm.PQRRegressor(order=3, max_iter=2).fit(X, np.arange(X.shape[0]))
+    again = through_file(model, tmp_path)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 _SECONDS_BETWEEN_LOOKS = 0.1
+_PATIENCE = 1.0
+"""Seconds to wait for a thread to end that may be waiting for a pipe itself."""
 
 
 class _Failed:
@@ -50,7 +52,7 @@ def prefetched(items: Iterable[T], depth: int = 2) -> Iterator[T]:
             yield item
     finally:
         is_over.set()
-        thread.join()
+        thread.join(_PATIENCE)
 
 
 def _fill(items: Iterable[Any], ready: queue.Queue[Any], is_over: threading.Event) -> None:

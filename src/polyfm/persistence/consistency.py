@@ -153,7 +153,9 @@ def _check_pqr(model: PQR, learner: PQRLearner, n_features: int) -> None:
         _check_shape("units", model.units, (n_features,))
     ranks = np.full(n_features, -1.0)
     ranks[model.frequent] = np.arange(k)
-    if not np.array_equal(np.maximum(model.linear[:, -1], -1.0 * (ranks < 0)), ranks):
+    marks = model.linear[:, -1]
+    # That of an infrequent feature holds its unit, too: any number below 0.
+    if not np.array_equal(np.where(marks < 0, -1.0, marks), ranks):
         raise ModelFileError("the frequent features do not fit the linear weights.")
     blocks = model.blocks[1:n_pages]
     if not 1 <= n_pages <= capacity or np.any((blocks < 0) | (blocks > largest_block(k))):
