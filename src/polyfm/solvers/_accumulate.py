@@ -196,7 +196,7 @@ class Accumulator:
         return [
             (
                 model.kernel, loss, Accumulate(), _NO_PENALTIES, self._switches, model.parameters,
-                model.plan, rows, own, 0.0, 0.0, cells,
+                model.plan, rows, own, 0.0, 0.0, cells, 0.0,
             )
             for model, own, cells in zip(self._models, numbers, self._cells, strict=True)
         ]  # fmt: skip

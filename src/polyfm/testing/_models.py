@@ -146,7 +146,7 @@ def read_gradient(
     step = plain(learn_rows) if interpreted else learn_rows
     n_done, _ = step(
         model.kernel, loss, SGD(1.0, 0.0, 0.0), NO_PENALTIES, switches, after, model.plan,
-        rows, np.arange(1), 0.0, 1.0, model.work_cells(rows.longest),
+        rows, np.arange(1), 0.0, 1.0, model.work_cells(rows.longest), 0.0,
     )  # fmt: skip
     if n_done != 1:
         raise AssertionError(f"the gradient of {loss} is not finite at x={x}, y={y}.")

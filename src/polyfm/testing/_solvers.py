@@ -116,7 +116,7 @@ def _check_plain(compiled: StochasticLearner, interpreted: StochasticLearner, ro
     s, model = interpreted.settings, interpreted.model
     plain(learn_rows)(
         model.kernel, s.loss, s.rule, s.penalties, s.switches, model.parameters, model.plan,
-        rows, order, 0.0, 1.0 / rows.n_rows, model.work_cells(rows.longest),
+        rows, order, 0.0, 1.0 / rows.n_rows, model.work_cells(rows.longest), 0.0,
     )  # fmt: skip
     for name, block, slow in _blocks(compiled, interpreted):
         require_close(block, slow, 1e-9 * (1 + np.abs(slow)), f"{name} of the compiled epoch")

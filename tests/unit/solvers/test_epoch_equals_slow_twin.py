@@ -128,7 +128,7 @@ def learn_plainly(learner, rows, order):
     n_done, _ = plain(learn_rows)(
         model.kernel, s.loss, s.rule, s.penalties, s.switches, model.parameters, model.plan,
         rows, order, float(learner.n_visits), 1.0 / learner.n_rows,
-        model.work_cells(rows.longest),
+        model.work_cells(rows.longest), 0.0,
     )  # fmt: skip
     assert n_done == len(order)
     learner.n_visits += len(order)
