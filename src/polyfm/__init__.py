@@ -24,11 +24,13 @@ if TYPE_CHECKING:
         PQRClassifier,
         PQRRegressor,
     )
+    from polyfm.estimators.checkpoints import Checkpoint
     from polyfm.exceptions import DivergenceError
     from polyfm.persistence import ModelFileError, load_model, load_pipeline, save_model
 
 # Public names are imported when they are first used: `import polyfm` costs next to nothing.
 _HOMES = {
+    "Checkpoint": "polyfm.estimators.checkpoints",
     "ConvexFMClassifier": "polyfm.estimators",
     "ConvexFMRegressor": "polyfm.estimators",
     "DiFactoClassifier": "polyfm.estimators",
@@ -55,6 +57,7 @@ _PACKAGES = (
 )
 
 __all__ = [
+    "Checkpoint",
     "ConvexFMClassifier",
     "ConvexFMRegressor",
     "DiFactoClassifier",

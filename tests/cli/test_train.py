@@ -209,7 +209,7 @@ def test_from_standard_input(run: Run, folder: Path, monkeypatch: pytest.MonkeyP
         ("{}/all.csv --target liked --model m --sets film", "--sets takes COLUMN=VALUE"),
         ("{}/all.csv --target liked --model m --separator ab", "--separator"),
         ("{}/all.csv --target film --task regression --model m", "y must hold numbers"),
-        ("{}/all.svm --model m --zero-based maybe", "zero_based"),
+        ("{}/all.svm --model m --zero-based maybe", "--zero-based"),
         ("{}/all.csv --target liked", "required: --model"),
         ("{}/all.csv --target liked --model m --bogus", "unrecognized arguments: --bogus"),
         ("{}/words --target liked --model m", "cannot tell the format"),

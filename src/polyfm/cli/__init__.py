@@ -14,12 +14,12 @@ __all__ = ["main"]
 
 COMMANDS = {
     "demo": "show in under a minute what the package does, on data that it brings along",
-    "train": "train a model on a file",
+    "train": "train a model on files or a dataset",
     "convert": "write files into a dataset, which is read without parsing",
     "describe": "say what is in a file, and what looks like a mistake",
     "online": "learn a stream of rows, and judge the model as it goes by",
-    "predict": "predict the rows of a file",
-    "evaluate": "measure how well a model predicts a file",
+    "predict": "predict the rows of files or a dataset, as they are read",
+    "evaluate": "measure how well a model predicts files or a dataset",
     "inspect": "say what a model has learnt",
     "reproduce": "run an experiment on real data and print its table",
 }
@@ -97,7 +97,9 @@ def _run(args: argparse.Namespace) -> int:
         # What is still in the buffer must not raise again when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
-    except (ValueError, OSError, ImportError, ArithmeticError, TypeError) as error:
+    except (
+        ValueError, OSError, ImportError, ArithmeticError, TypeError, MemoryError,
+    ) as error:  # fmt: skip
         if args.debug:
             raise
         return _tell(args, f"error: {_words(error)}", _BAD_INPUT)

@@ -11,6 +11,7 @@ from polyfm.data._table_encoder import NUMERIC
 from polyfm.data.frames import Column, read_table
 
 _ROWS_PER_CATEGORY = 5
+HASH_BITS = 20
 
 
 def add_encoding(group: Any) -> None:
@@ -119,7 +120,7 @@ class TableEncoding:
         how = numeric(args.numeric, read_table(rows).columns)
         common: dict[str, Any] = {"numeric": how, "n_bins": args.n_bins, "sets": sets(args.sets)}
         if args.encoder == "hashing":
-            return HashingEncoder(n_bits=args.n_bits, **common)
+            return HashingEncoder(n_bits=args.n_bits or HASH_BITS, **common)
         return VocabularyEncoder(min_count=args.min_count, **common)
 
 
@@ -130,6 +131,6 @@ def add_encoder(group: Any) -> None:
         help="a column for each category, or a hash of it (default: vocabulary)",
     )  # fmt: skip
     group.add_argument(
-        "--n-bits", type=int, default=20, metavar="B",
-        help="of the hash, so that there are 2^B columns (default: 20)",
+        "--n-bits", type=int, metavar="B",
+        help="of the hash, so that there are 2^B columns (default: 20; 18 for Vowpal Wabbit text)",
     )  # fmt: skip

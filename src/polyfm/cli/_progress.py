@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import Self
 
 _SECONDS_BETWEEN_DRAWS = 0.2
 
@@ -18,12 +19,21 @@ class Progress:
         ``quiet`` says whether to show nothing.
     total : int, optional
         Bytes in all.
+    shows : bool, default=True
+        False where results go to the same terminal.
     """
 
-    def __init__(self, args: argparse.Namespace, total: int | None = None) -> None:
+    def __init__(
+        self, args: argparse.Namespace, total: int | None = None, shows: bool = True
+    ) -> None:
         self.total, self.n_bytes, self.n_rows = total, 0, 0
-        self._shows = not args.quiet and sys.stderr.isatty()
+        self._shows = shows and not args.quiet and sys.stderr.isatty()
         self._started, self._last, self._drawn = time.monotonic(), 0.0, 0
+
+    @classmethod
+    def silent(cls) -> Self:
+        """Return one that shows nothing."""
+        return cls(argparse.Namespace(quiet=True))
 
     def add_bytes(self, n: int) -> None:
         """Count bytes that were read."""

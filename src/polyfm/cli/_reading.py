@@ -34,6 +34,7 @@ BATCH_ROWS = 65_536
 FORMATS = ("auto", "svmlight", "libffm", "vw", "csv", "parquet")
 _PACKED = (".gz", ".zst", ".zstd")
 _HEAD = 1 << 16
+VW_BITS = 18
 
 
 class Reading:
@@ -128,6 +129,14 @@ class TextReading(Reading):
         Their format.
     labels : bool
         Whether each row has a label.
+    with_fields : bool, default=True
+        Whether to keep the field of each column.
+    on_error : {"raise", "skip"}, default="raise"
+        What to do with a line that cannot be read.
+    n_bits : int, default=18
+        Of Vowpal Wabbit's hash.
+    dtype : dtype, default="float32"
+        Of the values.
 
     Attributes
     ----------
@@ -135,8 +144,20 @@ class TextReading(Reading):
         The index of the first column.
     """
 
-    def __init__(self, names: Sequence[str], layout: str, labels: bool) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        layout: str,
+        labels: bool,
+        *,
+        with_fields: bool = True,
+        on_error: str = "raise",
+        n_bits: int = VW_BITS,
+        dtype: str = "float32",
+    ) -> None:
         self.format, self._names, self._labels = layout, list(names), labels
+        self._with_fields, self._n_bits = with_fields, n_bits
+        self._common = {"on_error": on_error, "dtype": dtype, "batch_rows": BATCH_ROWS}
         self.n_bytes, self.is_repeatable = size_of(names), STDIN not in names
         self._report = ReadReport()
         self.first = 0
@@ -144,19 +165,29 @@ class TextReading(Reading):
     def batches(self, progress: Progress) -> Iterator[Batch]:
         """Parse the lines."""
         self._report = ReadReport()
-        for batch in self._open(progress):
+        for batch in unchanged(self._names, self._open(progress)):
             yield batch
             progress.add_rows(batch.n_rows)
 
     def _open(self, progress: Progress) -> Iterator[Batch]:
         common: dict[str, Any] = {
-            "batch_rows": BATCH_ROWS, "labels": self._labels,
-            "report": self._report, "progress": progress.add_bytes,
+            **self._common, "labels": self._labels, "progress": progress.add_bytes,
+            "report": self._report if self._with_fields else None,
         }  # fmt: skip
         if self.format == "vw":
-            return iter_vw(self._names, **common)
+            return iter_vw(self._names, n_bits=self._n_bits, **common)
         read = iter_svmlight if self.format == "svmlight" else iter_libffm
         return read(self._names, zero_based=self.first == 0, **common)
+
+    def find_first(self) -> None:
+        """Read all lines to find out whether indices start at 0."""
+        self.first = 1
+        try:
+            for _ in self._open(Progress.silent()):
+                pass
+        except TextFormatError as error:
+            if starts_at_zero(error):  # whatever else is wrong is found again
+                self.first = 0
 
     @property
     def fields(self) -> NDArray[np.int64] | None:
@@ -182,6 +213,27 @@ class TextReading(Reading):
         return int(survey.smallest_column != 0) if survey.nnz else self.first
 
 
+def unchanged(names: Sequence[str], batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Yield batches of files; raise a ValueError in the end if one was written to meanwhile."""
+    before = _stamps(names)
+    yield from batches
+    for path, stamp in _stamps(names).items():
+        if before.get(path) != stamp:
+            raise ValueError(f"{path} has changed while it was read: wait until it is complete.")
+
+
+def _stamps(names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return size and time of the last change of each file on disk."""
+    paths = [path for name in names for path in _paths_of(name)]
+    states = {path: os.stat(path) for path in paths if os.path.isfile(path)}
+    return {path: (state.st_size, state.st_mtime_ns) for path, state in states.items()}
+
+
+def _paths_of(name: str) -> list[str]:
+    plain = os.path.exists(name) or not glob.has_magic(name)
+    return [name] if plain else sorted(glob.glob(name, recursive=True))
+
+
 def starts_at_zero(error: TextFormatError) -> bool:
     """Whether a file was refused for an index 0, which says that its indices start there."""
     return error.text == "0"
@@ -204,20 +256,43 @@ def reading(args: argparse.Namespace, names: Sequence[str], encoding: Any) -> Re
     """
     if len(names) == 1 and is_dataset(names[0]):
         return DatasetReading(names[0])
+    layout = one_format(names, args.format)
+    if layout in TABLES:
+        from polyfm.cli._tables import TableReading
+
+        return TableReading(args, names, layout, encoding)
+    on_error = getattr(args, "on_error", "raise")
+    bits = getattr(args, "n_bits", None) or VW_BITS
+    return TextReading(names, layout, labels=not args.unlabelled, on_error=on_error, n_bits=bits)
+
+
+def one_format(names: Sequence[str], layout: str) -> str:
+    """Return the format of files, of which there can be one only.
+
+    Raises
+    ------
+    ValueError
+        For files of several formats, or of none that is known.
+    """
     for name in names:
         if is_dataset(name):
             raise ValueError(f"{name} is a folder; several datasets are not read as one.")
-    formats = sorted({format_of(name, args.format) for name in names})
+    formats = sorted({format_of(name, layout) for name in names})
     if len(formats) > 1:
         raise ValueError(f"files of one format are needed, got {' and '.join(formats)}.")
-    if formats[0] in TABLES:
-        from polyfm.cli._tables import TableReading
-
-        return TableReading(args, names, formats[0], encoding)
-    return TextReading(names, formats[0], labels=not args.unlabelled)
+    return formats[0]
 
 
 def add_format(parser: Any) -> None:
+    """Add the arguments that tell the format of files, and what in them is the target."""
+    add_layout(parser)
+    parser.add_argument("--target", metavar="COLUMN", help="the column of the labels, in a table")
+    parser.add_argument(
+        "--unlabelled", action="store_true", help="lines of text may lack a label; none is read"
+    )
+
+
+def add_layout(parser: Any) -> None:
     """Add the arguments that tell the format of files."""
     parser.add_argument(
         "--format", choices=FORMATS, default="auto",
@@ -227,13 +302,18 @@ def add_format(parser: Any) -> None:
         "--separator", metavar="CHARACTER",
         help="between the cells of a CSV file (default: a comma; a tab in .tsv files)",
     )  # fmt: skip
-    parser.add_argument("--target", metavar="COLUMN", help="the column of the labels, in a table")
-    parser.add_argument(
-        "--unlabelled", action="store_true", help="lines of text may lack a label; none is read"
-    )
     parser.add_argument(
         "--zero-based", choices=("auto", "true", "false"), default="auto",
         help="whether indices of svmlight and libffm files start at 0 (default: auto)",
+    )  # fmt: skip
+
+
+def add_on_error(parser: Any) -> None:
+    """Add the argument that says what to do with bad lines."""
+    parser.add_argument(
+        "--on-error", choices=("raise", "skip"), default="raise",
+        help="what to do with a line that cannot be read: end, or leave it out and tell how many "
+        "there were (default: raise)",
     )  # fmt: skip
 
 
@@ -290,9 +370,8 @@ def size_of(names: Sequence[str]) -> int | None:
     """Return the bytes of all files, as they lie; None if one does not tell."""
     total = 0
     for name in names:
-        found = sorted(glob.glob(name)) if glob.has_magic(name) else [name]
         try:
-            total += sum(os.path.getsize(path) for path in found)
+            total += sum(os.path.getsize(path) for path in _paths_of(name))
         except OSError:  # standard input, or an address
             return None
     return total

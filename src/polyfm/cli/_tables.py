@@ -10,13 +10,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm.cli._files import STDIN
+from polyfm.cli._files import STDIN, on_disk
 from polyfm.cli._progress import Progress
-from polyfm.cli._reading import BATCH_ROWS, Reading, size_of
-from polyfm.data import Batch, HashingEncoder, iter_csv, iter_parquet
+from polyfm.cli._reading import BATCH_ROWS, Reading, size_of, unchanged
+from polyfm.data import Batch, HashingEncoder, iter_csv, iter_parquet, load_csv
+from polyfm.data._arrow import pyarrow_or_none
 from polyfm.data.frames import read_table
+from polyfm.online.streams import iter_events
 
 _COLUMN_BITS = 22
+EVENT_ROWS = 8_192
 
 
 class Encoding(Protocol):
@@ -72,11 +75,19 @@ class TableReading(Reading):
         Their format.
     encoding : Encoding
         Makes matrices of the tables.
+    columns : list of str, optional
+        The columns that are needed besides the target; all if None.
     """
 
     def __init__(
-        self, args: argparse.Namespace, names: Sequence[str], layout: str, encoding: Encoding
+        self,
+        args: argparse.Namespace,
+        names: Sequence[str],
+        layout: str,
+        encoding: Encoding,
+        columns: list[str] | None = None,
     ) -> None:
+        self.columns = columns
         self.format, self._args, self._names, self._encoding = layout, args, list(names), encoding
         self.n_bytes, self.is_repeatable = size_of(names), STDIN not in names
         if encoding.is_counted and not self.is_repeatable:
@@ -90,22 +101,23 @@ class TableReading(Reading):
                 progress.add_rows(batch.n_rows)
             progress.restart()
         for batch in self._open(progress):
-            yield batch._replace(X=self._encoding.encode(batch.X))
-            progress.add_rows(batch.n_rows)
+            encoded = batch._replace(X=self._encoding.encode(batch.X))
+            yield encoded
+            progress.add_rows(encoded.n_rows)
 
     def _open(self, progress: Progress) -> Iterator[Batch]:
         common: dict[str, Any] = {
             "target": self._args.target, "batch_rows": BATCH_ROWS, "progress": progress.add_bytes,
+            "columns": self.columns,
         }  # fmt: skip
         if self.format == "parquet":
-            return iter_parquet(self._names, **common)
-        return iter_csv(self._names, separator=self._separator, **common)
-
-    @property
-    def _separator(self) -> str:
-        if self._args.separator is not None:
-            return str(self._args.separator)
-        return "\t" if ".tsv" in Path(self._names[0]).suffixes else ","
+            return unchanged(self._names, iter_parquet(self._names, **common))
+        separator = separator_of(self._args.separator, self._names[0])
+        if pyarrow_or_none() is None:
+            return _whole(self._names, self._args.target, separator)
+        on_error = getattr(self._args, "on_error", "raise")
+        batches = iter_csv(self._names, separator=separator, on_error=on_error, **common)
+        return unchanged(self._names, batches)
 
     @property
     def fields(self) -> NDArray[np.int64] | None:
@@ -142,3 +154,112 @@ class TableReading(Reading):
             "feature_names": None if hashed else encoder.get_feature_names_out(),
             "attachments": {"encoder.json": encoder.to_json().encode()},
         }
+
+
+class EventReading(Reading):
+    """Rows of tables as names and values, for a model that hashes them.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        With ``separator``.
+    names : sequence of str
+        The files.
+    layout : {"csv", "parquet"}
+        Their format.
+    target : str or None
+        The column of the target, which is no feature.
+    labels : bool
+        Whether to read it.
+    numbers : list of str or None
+        The columns of numbers of a model from ``polyfm online``, which takes other cells of CSV
+        files for text. If None, cells that look like numbers are numbers.
+    """
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        names: Sequence[str],
+        layout: str,
+        target: str | None,
+        labels: bool,
+        numbers: list[str] | None,
+    ) -> None:
+        self.format, self._args, self._names = layout, args, list(names)
+        self._target, self._labels, self._numbers = target, labels, numbers
+        self.n_bytes, self.is_repeatable = size_of(names), STDIN not in names
+
+    def batches(self, progress: Progress) -> Iterator[Batch]:
+        """Read the cells."""
+        if self._numbers is None:
+            yield from self._typed().batches(progress)
+            return
+        separator = separator_of(self._args.separator, self._names[0])
+        events = iter_events(
+            self._names, EVENT_ROWS, self.format, target=self._target, labelled=self._labels,
+            numbers=self._numbers, separator=separator, progress=progress.add_bytes,
+        )  # fmt: skip
+        for batch in unchanged(self._names, events):
+            yield batch
+            progress.add_rows(batch.n_rows)
+
+    def _typed(self) -> TableReading:
+        options = argparse.Namespace(**vars(self._args))
+        options.target = self._target if self._labels else None
+        as_it_is = Known(_WithoutTarget(self._target))
+        return TableReading(options, self._names, self.format, as_it_is)
+
+
+class _WithoutTarget:
+    """Takes tables as they are, without the target."""
+
+    def __init__(self, target: str | None) -> None:
+        self._target = target
+
+    def transform(self, rows: Any) -> Any:
+        """Return the table."""
+        has_target = self._target in getattr(rows, "column_names", ())
+        return rows.drop_columns([self._target]) if has_target else rows
+
+
+class Known:
+    """An encoder that has learnt what it needs.
+
+    Parameters
+    ----------
+    encoder : transformer
+        The encoder.
+    """
+
+    is_counted = False
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder = encoder
+
+    def learn(self, rows: Any) -> None:
+        """Learn nothing."""
+
+    def encode(self, rows: Any) -> Any:
+        """Return a matrix."""
+        return self.encoder.transform(rows)
+
+
+def separator_of(given: str | None, name: str) -> str:
+    """Return what stands between the cells of a CSV file: as said, or by its ending.
+
+    Raises
+    ------
+    ValueError
+        If it is not one character.
+    """
+    if given is not None and len(given) != 1:
+        raise ValueError(f"--separator must be one character, got {given!r}.")
+    return given or ("\t" if ".tsv" in Path(name).suffixes else ",")
+
+
+def _whole(names: Sequence[str], target: str | None, separator: str) -> Iterator[Batch]:
+    """Read CSV files one by one, for want of pyarrow, which reads them in batches."""
+    for name in names:
+        with on_disk(name) as path:
+            rows, y, _ = load_csv(path, target=target, separator=separator)
+            yield Batch(rows, y)

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     stream = reading(args, args.files, TableEncoding(args))
     progress = Progress(args, stream.n_bytes)
     try:
-        _convert(args, stream, progress)
+        convert_rows(args, stream, progress)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("no dataset was written") from None
     finally:
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
     say(args, f"converted in {progress.seconds:.1f} s ({progress.rate})")
 
 
-def _convert(args: argparse.Namespace, stream: Reading, progress: Progress) -> None:
+def convert_rows(args: argparse.Namespace, stream: Reading, progress: Progress) -> None:
     """Write; where indices are taken to start at 1 and one of 0 turns up, begin again."""
     if not isinstance(stream, TextReading):
         _write(args, stream, progress)
@@ -101,7 +101,10 @@ def _convert(args: argparse.Namespace, stream: Reading, progress: Progress) -> N
 
 def _write(args: argparse.Namespace, stream: Reading, progress: Progress) -> None:
     with DatasetWriter(
-        args.out, shard_rows=args.rows_per_shard, overwrite=args.overwrite
+        args.out,
+        shard_rows=args.rows_per_shard,
+        overwrite=args.overwrite,
+        n_features=getattr(args, "n_features", None),
     ) as writer:
         for batch in _ahead(stream, stream.batches(progress)):
             writer.add(batch)

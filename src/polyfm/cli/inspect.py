@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polyfm.cli._files import add_format
-from polyfm.cli._models import is_classifier, prepare
+from polyfm.cli._models import ModelRows, is_classifier
+from polyfm.cli._reading import add_layout, add_on_error
 from polyfm.estimators._pqr import ProjectiveQuadratic
 from polyfm.inspection import strongest_interactions
 from polyfm.persistence import SavedModel, load_pipeline
@@ -39,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("rows to count in")
     data.add_argument("--data", metavar="FILE", help="a file like that of the training")
     data.add_argument("--min-count", type=int, default=0, metavar="N", help="rows to occur in")
-    add_format(data)
+    add_layout(data)
+    add_on_error(data)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -52,8 +53,7 @@ def run(args: argparse.Namespace) -> None:
         print(f"{name:<12} {value}")
     X = None
     if args.data is not None:
-        args.file = args.data
-        X = prepare(args, saved, labels=False).X
+        X = ModelRows(args, [args.data], saved, labels=False).whole().X
     output = _output(saved.model, args.label)
     highest = _highest_degree(saved.model)
     is_bounded = saved.model.kernel != "all-subsets"

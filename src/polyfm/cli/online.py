@@ -266,6 +266,10 @@ def _save(args: argparse.Namespace, run_: Progressive, path: str) -> None:
         "zero_based": args.zero_based,
         "target": args.target,
     }
+    if notes["format"] in TABLES:
+        notes["numbers"] = args.numbers
+    else:
+        notes["dtype"] = "float64"
     if path == args.checkpoint:
         notes["online"] = {"reading": _reading(args), "progress": run_.state()}
     save_model(run_.model, path, notes=notes)

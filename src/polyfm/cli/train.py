@@ -6,30 +6,21 @@ import argparse
 import contextlib
 import inspect
 import sys
-import time
-from typing import Any, NamedTuple
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from polyfm.cli import _flags
-from polyfm.cli._encoding import add_encoding, numeric, sets
-from polyfm.cli._files import (
-    TABLES,
-    Source,
-    add_source,
-    as_wide_as,
-    check_writable,
-    opened,
-    read_sparse,
-    read_table,
-    size_of,
-)
-from polyfm.cli._models import say
-from polyfm.data import HashingEncoder, OneHotFieldEncoder, VocabularyEncoder
-from polyfm.data._table_encoder import TableEncoder
-from polyfm.data.frames import read_table as as_table
+from polyfm.cli._encoding import add_encoding
+from polyfm.cli._files import TABLES, check_writable, size_of
+from polyfm.cli._models import ModelRows, add_files, say
+from polyfm.cli._progress import Progress
+from polyfm.cli._reading import add_layout, add_on_error, is_dataset, one_format
+from polyfm.cli._training_rows import Rows, takes_sources, training_rows
+from polyfm.data.source import Source
 from polyfm.estimators import (
     ConvexFMClassifier,
     ConvexFMRegressor,
@@ -46,7 +37,8 @@ from polyfm.estimators import (
     PQRClassifier,
     PQRRegressor,
 )
-from polyfm.persistence import save_model
+from polyfm.estimators.checkpoints import Checkpoint
+from polyfm.persistence import SavedModel, save_model
 
 _FAMILIES: dict[str, dict[str, type]] = {
     "fm": {"regression": FMRegressor, "classification": FMClassifier},
@@ -70,6 +62,16 @@ _EPILOG = """examples:
   polyfm train ratings.csv --target rating --numeric user=category --rank 16 --model r.polyfm
   polyfm train movies.csv --target rating --sets 'genres=|' --model m.polyfm
   polyfm train train.svm --task classification --validation valid.svm --order 3 --model c.polyfm
+  polyfm train clicks.data --model c.polyfm --checkpoint run.polyfm --every 10000000 --resume
+  zcat day_*.svm.gz | polyfm train - --n-features 4194304 --max-iter 1 --model c.polyfm
+
+Size: files of more than 256 MB (64 MB of packed ones) are learnt in parts, as a dataset of polyfm
+convert is. Without a dataset, they are first written to a temporary one; not so with --max-iter 1
+and columns whose number is known (--n-features; --encoder hashing; Vowpal Wabbit text), which are
+learnt as they are read, and may come from a pipe. --checkpoint and --max-memory ask for parts, too.
+
+Checkpoints: FILE is a model file, replaced as a whole every so many rows. A training that was
+killed goes on from it with --resume, to the same model as if it had not been.
 
 Tables (CSV, Parquet): text columns become one feature per category, sets one per element. Columns
 of whole numbers with five rows or more per distinct number are taken as categories, too (codes,
@@ -91,22 +93,13 @@ Validation: rows are held out as --early-stopping and --validation-fraction say,
 """
 
 
-class Data(NamedTuple):
-    """Rows to learn from, and how they were made."""
-
-    X: Any
-    target: NDArray[Any]
-    encoder: TableEncoder | None
-    notes: dict[str, Any]
-    fields: NDArray[np.int64] | None
-    """The field of each feature, where the file tells it."""
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add description and arguments."""
     parser.description = "Train a factorization machine on a file and save it."
     parser.epilog = _EPILOG
-    add_source(parser)
+    add_files(parser)
+    add_layout(parser)
+    add_on_error(parser)
     parser.add_argument("--target", metavar="COLUMN", help="what to predict, in a table")
     parser.add_argument(
         "--task", choices=("auto", "regression", "classification"), default="auto",
@@ -126,13 +119,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "later; or a hash of it (default: onehot)",
     )  # fmt: skip
     encoding.add_argument(
-        "--bits", "--n-bits", type=int, default=20, metavar="B", dest="n_bits",
-        help="of --encoder hashing, so that there are 2^B features (default: 20)",
+        "--bits", "--n-bits", type=int, metavar="B", dest="n_bits",
+        help="there are 2^B features by --encoder hashing (default: 20) or in Vowpal Wabbit text "
+        "(default: 18)",
     )  # fmt: skip
-    encoding.add_argument(
-        "--zero-based", type=_flags.value_of, default="auto", metavar="{auto,true,false}",
-        help="whether indices of svmlight and libffm files start at 0 (default: auto)",
-    )  # fmt: skip
+    _add_size(parser.add_argument_group("data of any size"))
     group = parser.add_argument_group("model and training")
     group.add_argument(
         "--estimator", choices=tuple(_FAMILIES), default="fm",
@@ -146,75 +137,103 @@ def configure(parser: argparse.ArgumentParser) -> None:
         told |= set(_flags.documented(estimators["regression"]))
 
 
+def _add_size(group: Any) -> None:
+    group.add_argument(
+        "--n-features", type=int, metavar="N",
+        help="number of columns of svmlight and libffm files, where it is known",
+    )  # fmt: skip
+    group.add_argument("--checkpoint", metavar="FILE", help="where to save what is done so far")
+    group.add_argument(
+        "--every", type=int, metavar="ROWS",
+        help="rows from one checkpoint to the next (default: one every 10 minutes)",
+    )  # fmt: skip
+    group.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint, if there is one"
+    )
+    group.add_argument(
+        "--max-memory", metavar="SIZE",
+        help="what training may take, as in 2GB: parameters, copies and rows in memory",
+    )  # fmt: skip
+
+
 def run(args: argparse.Namespace) -> None:
     """Train."""
-    check_writable(args.model, args.file, args.validation)
+    _check(args)
     try:
         _train(args)
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(str(stop) or "no model was saved") from None
 
 
+def _check(args: argparse.Namespace) -> None:
+    check_writable(args.model, *args.files, args.validation)
+    if args.checkpoint is not None:
+        check_writable(args.checkpoint, *args.files, args.validation)
+        if Path(args.checkpoint).absolute() == Path(args.model).absolute():
+            raise ValueError("--checkpoint and --model need a file each.")
+    for name in ("every", "resume"):
+        if getattr(args, name) and args.checkpoint is None:
+            raise ValueError(f"--{name} is about a checkpoint: name it by --checkpoint.")
+    if args.every is not None and args.every < 1:
+        raise ValueError(f"--every must be at least 1, got {args.every}.")
+    for name in ("checkpoint", "max_memory"):
+        if getattr(args, name) is not None and not takes_sources(_FAMILIES[args.estimator]):
+            flag = name.replace("_", "-")
+            raise ValueError(
+                f"--{flag} is of no use to --estimator {args.estimator}, which needs all rows at "
+                "once."
+            )
+
+
 def _train(args: argparse.Namespace) -> None:
-    data = _read(args)
-    model = _estimator(args, data.target).set_params(**_fields(args, data))
-    data.notes["task"] = "classification" if is_classifier(model) else "regression"
-    say(
-        args,
-        f"{data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, "
-        f"{data.notes['task']}{_classes(model, data.target)}",
-    )
-    validation = _read_validation(args, data)
-    started = time.perf_counter()
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            model.fit(data.X, data.target, **validation)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_saved_part(args, model, data)) from None
+    progress = Progress(args, None)
+    with training_rows(args, _FAMILIES[args.estimator], progress) as data:
+        model = _estimator(args, data).set_params(**_fields(args, data))
+        data.notes["task"] = "classification" if is_classifier(model) else "regression"
+        _tell(args, data)
+        options = {**_validation(args, data), **_for_sources(args, data)}
+        progress.restart()
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                if data.target is None:
+                    model.fit(data.X, **options)
+                elif data.weight is None:
+                    model.fit(data.X, data.target, **options)
+                else:
+                    model.fit(data.X, data.target, data.weight, **options)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_saved_part(args, model, data)) from None
+        finally:
+            progress.erase()
     _save(args, model, data)
-    say(args, f"trained {_outcome(model)} in {time.perf_counter() - started:.1f} s")
+    say(args, f"trained {_outcome(model, progress)} in {progress.seconds:.1f} s")
     say(args, f"saved to {args.model} ({size_of(args.model)})")
 
 
-def _read(args: argparse.Namespace) -> Data:
-    with opened(args.file, args.format, args.separator) as source:
-        if source.format not in TABLES:
-            content, zero_based = read_sparse(
-                source._replace(zero_based=args.zero_based), labels=True
-            )
-            notes = {"format": source.format, "zero_based": zero_based}
-            return Data(
-                content.rows, _labelled(source, content.target), None, notes, content.fields
-            )
-        if args.target is None:
-            raise ValueError(f"{source.path} is a table: name the column to predict by --target.")
-        content = read_table(source, args.target)
-        encoder = _encoder(args, content.rows)
-        X = encoder.fit_transform(content.rows)
-        notes = {"format": source.format, "target": args.target}
-        return Data(X, _labelled(source, content.target), encoder, notes, encoder.fields_)
+def _tell(args: argparse.Namespace, data: Rows) -> None:
+    task = data.notes["task"]
+    words = data.targets.words(task == "classification")
+    if data.n_rows is None:
+        say(args, f"{data.n_features:,} features, {task}{words} in the first rows")
+    else:
+        say(args, f"{data.n_rows:,} rows, {data.n_features:,} features, {task}{words}")
 
 
-def _encoder(args: argparse.Namespace, rows: Any) -> TableEncoder:
-    how = numeric(args.numeric, as_table(rows).columns)
-    common: dict[str, Any] = {"numeric": how, "n_bins": args.n_bins, "sets": sets(args.sets)}
-    if args.encoder == "hashing":
-        if args.min_count != 1:
-            raise ValueError(
-                "--min-count is for --encoder onehot and vocabulary: a hash needs no list."
-            )
-        return HashingEncoder(args.n_bits, **common)
-    kind = VocabularyEncoder if args.encoder == "vocabulary" else OneHotFieldEncoder
-    return kind(min_count=args.min_count, **common)
+def _for_sources(args: argparse.Namespace, data: Rows) -> dict[str, Any]:
+    """Return what ``fit`` is told about rows that come from a source."""
+    if data.target is not None:
+        return {}
+    options: dict[str, Any] = {"max_memory": args.max_memory}
+    if args.checkpoint is not None:
+        if not isinstance(data.X, Source) and not hasattr(data.X, "fingerprint"):
+            raise ValueError("--checkpoint needs rows that can be read again, not a pipe.")
+        options["checkpoint"] = Checkpoint(args.checkpoint, rows=args.every, resume=args.resume)
+        if args.resume and not Path(args.checkpoint).exists():
+            say(args, f"{args.checkpoint} does not exist yet: training begins anew")
+    return options
 
 
-def _labelled(source: Source, target: NDArray[Any] | None) -> NDArray[Any]:
-    if target is None or len(target) == 0:
-        raise ValueError(f"{source.path} has no rows.")
-    return target
-
-
-def _read_validation(args: argparse.Namespace, data: Data) -> dict[str, Any]:
+def _validation(args: argparse.Namespace, data: Rows) -> dict[str, Any]:
     if args.validation is None:
         return {}
     estimator: Any = _FAMILIES[args.estimator][data.notes["task"]]
@@ -223,21 +242,22 @@ def _read_validation(args: argparse.Namespace, data: Data) -> dict[str, Any]:
             f"--validation is of no use to --estimator {args.estimator}, which stops by its "
             "duality gap: judge the model with polyfm evaluate."
         )
-    with opened(args.validation, args.format, args.separator) as source:
-        if (source.format in TABLES) != (data.encoder is not None):
-            raise ValueError(f"{source.path} has another kind of format than {args.file}.")
-        if data.encoder is not None:
-            content = read_table(source, args.target)
-            X = data.encoder.transform(content.rows)
-        else:
-            base = data.notes["zero_based"]
-            content, _ = read_sparse(source._replace(zero_based=base), labels=True)
-            X, _ = as_wide_as(content.rows, data.X.shape[1])
-        return {"X_val": X, "y_val": _labelled(source, content.target)}
+    if not is_dataset(args.validation):
+        layout = one_format([args.validation], args.format)
+        if (layout in TABLES) != (data.encoder is not None):
+            names = " ".join(args.files)
+            raise ValueError(f"{args.validation} has another kind of format than {names}.")
+    like = SimpleNamespace(n_features_in_=data.n_features)
+    saved = SavedModel(data.encoder, like, data.notes)
+    rows = ModelRows(args, [args.validation], saved, labels=True, target=args.target).whole()
+    given = {"X_val": rows.X, "y_val": rows.target}
+    return given if rows.weight is None else {**given, "sample_weight_val": rows.weight}
 
 
-def _estimator(args: argparse.Namespace, target: NDArray[Any]) -> Any:
-    task = "classification" if _is_classification(args.task, target) else "regression"
+def _estimator(args: argparse.Namespace, data: Rows) -> Any:
+    task = args.task
+    if task == "auto":
+        task = "classification" if data.targets.are_labels else "regression"
     family = _FAMILIES[args.estimator]
     _refuse_foreign_flags(args, task)
     parameters = _flags.given(args, task, family)
@@ -259,7 +279,7 @@ def _refuse_foreign_flags(args: argparse.Namespace, task: str) -> None:
             )
 
 
-def _fields(args: argparse.Namespace, data: Data) -> dict[str, Any]:
+def _fields(args: argparse.Namespace, data: Rows) -> dict[str, Any]:
     """Return the parameter ``fields`` if there are penalties per field."""
     given = [type(getattr(args, name, None)) for name in ("alpha", "beta")]
     takes_fields = "fields" in inspect.signature(_FAMILIES[args.estimator]["regression"]).parameters
@@ -267,33 +287,19 @@ def _fields(args: argparse.Namespace, data: Data) -> dict[str, Any]:
         return {}
     if data.fields is None:
         raise ValueError(
-            f"{args.file} has no fields, as tables and libffm files have (hashed tables do not): "
-            "give --alpha and --beta one number."
+            f"{' '.join(args.files)} has no fields, as tables and libffm files have (hashed tables "
+            "do not, nor rows that are learnt as they are read): give --alpha and --beta one "
+            "number."
         )
     if dict not in given:
         return {"fields": data.fields}
-    if data.encoder is None:
+    if data.field_names is None:
         return {"fields": data.fields.astype(str)}
-    return {"fields": np.array(data.encoder.field_names_)[data.fields]}
+    # Columns of no field, or of several, have the number -1.
+    return {"fields": np.array([*data.field_names, ""])[data.fields]}
 
 
-def _is_classification(task: str, target: NDArray[Any]) -> bool:
-    if task != "auto":
-        return task == "classification"
-    return target.dtype.kind not in "iuf" or len(np.unique(target)) == 2
-
-
-def _classes(model: Any, target: NDArray[Any]) -> str:
-    if not is_classifier(model):
-        return f" of {np.mean(target):.4g} on average" if target.dtype.kind in "iuf" else ""
-    labels, counts = np.unique(target, return_counts=True)
-    if len(labels) > 5:
-        return f" of {len(labels)} classes"
-    named = (f"{label} ({count:,})" for label, count in zip(labels, counts, strict=True))
-    return f" of {', '.join(named)}"
-
-
-def _save(args: argparse.Namespace, model: Any, data: Data) -> None:
+def _save(args: argparse.Namespace, model: Any, data: Rows) -> None:
     model.set_params(verbose=0)
     save_model(
         model,
@@ -304,15 +310,23 @@ def _save(args: argparse.Namespace, model: Any, data: Data) -> None:
     )
 
 
-def _saved_part(args: argparse.Namespace, model: Any, data: Data) -> str:
+def _saved_part(args: argparse.Namespace, model: Any, data: Rows) -> str:
     """Save what an interrupted training has learnt; return what to say about it."""
-    if not getattr(model, "n_iter_", 0):
-        return "no epoch was complete, so no model was saved"
-    _save(args, model, data)
-    return f"the model as it was after epoch {model.n_iter_} was saved to {args.model}"
+    told = "no epoch was complete, so no model was saved"
+    if getattr(model, "n_iter_", 0):
+        _save(args, model, data)
+        told = f"the model as it was after epoch {model.n_iter_} was saved to {args.model}"
+    elif data.n_rows is None and hasattr(model, "t_"):
+        _save(args, model, data)
+        told = f"the model as it was after {model.t_:,} rows was saved to {args.model}"
+    if args.checkpoint is not None and Path(args.checkpoint).exists():
+        told += f"; --resume goes on from {args.checkpoint}"
+    return told
 
 
-def _outcome(model: Any) -> str:
+def _outcome(model: Any, progress: Progress) -> str:
+    if not model.history_:
+        return f"on {progress.n_rows:,} rows, each once ({progress.rate}),"
     validated = [name for name in model.history_ if name.startswith("validation_")]
     if not validated:
         return f"{model.n_iter_} epochs, training loss {model.history_['loss'][-1]:.5f}"

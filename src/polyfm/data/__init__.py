@@ -7,6 +7,7 @@ from polyfm.data.encoding import encode
 from polyfm.data.hashing_encoder import HashingEncoder
 from polyfm.data.lines import TextFormatError
 from polyfm.data.report import ReadReport
+from polyfm.data.source import Source
 from polyfm.data.table_streams import iter_csv, iter_parquet
 from polyfm.data.tabular import load_csv, load_parquet
 from polyfm.data.text import iter_libffm, iter_svmlight, load_libffm, load_svmlight
@@ -21,6 +22,7 @@ __all__ = [
     "HashingEncoder",
     "OneHotFieldEncoder",
     "ReadReport",
+    "Source",
     "TextFormatError",
     "VWRows",
     "VocabularyEncoder",

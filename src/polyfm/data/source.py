@@ -10,7 +10,9 @@ from typing import Any
 from polyfm.data import _manifest
 from polyfm.data.batches import Batch
 from polyfm.data.dataset import Dataset
+from polyfm.data.encoding import encode
 from polyfm.data.lines import TextFormatError
+from polyfm.data.table_streams import iter_csv, iter_parquet
 from polyfm.data.text import iter_libffm, iter_svmlight
 
 __all__ = ["Batches", "Source", "as_source", "is_source"]
@@ -49,6 +51,8 @@ class Source:
         Between the cells of a CSV file; by the ending if None.
     encoder : transformer, optional
         A fitted encoder that turns a table into a matrix.
+    n_bits : int, default=18
+        Vowpal Wabbit text is hashed to ``2**n_bits`` columns.
     on_error : {"raise", "skip"}, default="raise"
         What to do with a line that cannot be read.
 
@@ -76,12 +80,15 @@ class Source:
         target: str | None = None,
         separator: str | None = None,
         encoder: Any = None,
+        n_bits: int = 18,
         on_error: str = "raise",
     ) -> None:
         self.path, self.layout = path, _layout_of(path, layout)
         self.batch_rows, self.n_features = int(batch_rows), n_features
         self.zero_based, self.target, self.separator = zero_based, target, separator
-        self.encoder, self.on_error = encoder, on_error
+        self.encoder, self.n_bits, self.on_error = encoder, n_bits, on_error
+        if self.layout == "vw":
+            self.n_features = 2**n_bits
         self.is_repeatable = not hasattr(path, "read") and path != "-"
         if self.layout in ("csv", "parquet") and target is None:
             raise ValueError(f"{self.name} is a table: name the column to predict by target.")
@@ -101,7 +108,8 @@ class Source:
         elif self.layout == "vw":
             from polyfm.data.vw import iter_vw
 
-            yield from iter_vw(self.path, skip=skip, progress=progress, **self._common())
+            options = {**self._common(), "n_bits": self.n_bits, "progress": progress}
+            yield from iter_vw(self.path, skip=skip, **options)
         else:
             yield from self._of_numbers(skip, progress)
 
@@ -127,10 +135,10 @@ class Source:
             yield from batches
 
     def _of_table(self, skip: int, progress: Any) -> Iterator[Batch]:
-        from polyfm.data.encoding import encode
-        from polyfm.data.table_streams import iter_csv, iter_parquet
-
-        options = {"target": self.target, "batch_rows": self.batch_rows, "progress": progress}
+        options: dict[str, Any] = {
+            "target": self.target, "batch_rows": self.batch_rows, "progress": progress,
+            "columns": list(getattr(self.encoder, "feature_names_in_", ())) or None,
+        }  # fmt: skip
         if self.layout == "parquet":
             tables = iter_parquet(self.path, **options)
         else:
@@ -142,7 +150,9 @@ class Source:
     def identity(self) -> dict[str, Any]:
         """Return what has to be the same when a training goes on."""
         paths = list(self.path) if isinstance(self.path, list | tuple) else [self.path]
-        return {"paths": [str(path) for path in paths], "batch_rows": self.batch_rows}
+        sizes = [os.path.getsize(p) if os.path.isfile(str(p)) else -1 for p in paths]
+        names = [str(path) for path in paths]
+        return {"paths": names, "bytes": sizes, "batch_rows": self.batch_rows}
 
     def __repr__(self) -> str:
         return f"Source({self.path!r}, layout={self.layout!r})"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfm.data._sources import Progress, StrPath, open_sources
 from polyfm.data.batches import Batch
 from polyfm.data.lines import TextFormatError
+from polyfm.data.table_streams import iter_parquet
 from polyfm.data.text import iter_libffm, iter_svmlight
 
 _ENDINGS = {
@@ -149,33 +152,83 @@ def _from_file(
         return
     if target is None:
         raise ValueError(f"{path} is a table: name the column to predict by target.")
+    yield from iter_events(
+        [path], batch_size, layout, target=target, numbers=numbers, separator=separator, skip=skip
+    )
+
+
+def iter_events(
+    paths: Sequence[StrPath],
+    batch_size: int,
+    layout: str,
+    *,
+    target: str | None = None,
+    labelled: bool = True,
+    numbers: Collection[str] = (),
+    separator: str | None = None,
+    skip: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[Batch]:
+    """Read tables as rows that are dictionaries.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        The files, "-" for standard input.
+    batch_size : int
+        Rows of a batch.
+    layout : {"csv", "parquet"}
+        Their format.
+    target : str, optional
+        The column of the targets.
+    labelled : bool, default=True
+        Whether that is to be read; if not it is left out, and may be absent.
+    numbers, separator, skip
+        As for :func:`iter_batches`.
+    progress : callable, optional
+        Called with the number of bytes read since the last call.
+
+    Yields
+    ------
+    Batch
+        The rows.
+    """
     if layout == "parquet":
-        yield from _from_parquet(path, batch_size, target, skip)
-        return
-    separator = separator or ("\t" if path.suffix.lower() == ".tsv" else ",")
-    rows = itertools.islice(_csv_rows(path, separator, target, set(numbers)), skip, None)
+        rows = _parquet_rows(paths, batch_size, target if labelled else None, progress)
+    else:
+        separator = separator or ("\t" if ".tsv" in Path(paths[0]).suffixes else ",")
+        wanted = {target, *numbers} if labelled and target is not None else set(numbers)
+        rows = _csv_rows(paths, separator, wanted, target, set(numbers), progress)
+    rows = itertools.islice(rows, skip, None)
     while piece := list(itertools.islice(rows, batch_size)):
-        yield Batch([x for x, _ in piece], _targets([y for _, y in piece]))
+        labels = [None if target is None else row.pop(target, None) for row in piece]
+        y = _targets(labels) if labelled and target is not None else None
+        yield Batch(piece, y)
 
 
 def _csv_rows(
-    path: Path, separator: str, target: str, numbers: set[str]
-) -> Iterator[tuple[dict[str, Any], str]]:
-    with path.open(encoding="utf-8-sig", newline="") as stream:
+    paths: Sequence[StrPath],
+    separator: str,
+    wanted: set[str],
+    target: str | None,
+    numbers: set[str],
+    progress: Progress | None,
+) -> Iterator[dict[str, Any]]:
+    for opened in open_sources(paths, progress):
+        stream = io.TextIOWrapper(opened.stream, encoding="utf-8-sig", newline="")
         reader = csv.reader(stream, delimiter=separator)
         names = next(reader, [])
-        _check_columns(str(path), names, {target, *numbers})
+        _check_columns(opened.name, names, wanted)
         for cells in reader:
             if not cells:
                 continue
             if len(cells) != len(names):
                 problem = f"{len(cells)} cells, but the first line has {len(names)}"
-                raise TextFormatError(str(path), reader.line_num, problem)
-            event = dict(zip(names, cells, strict=True))
-            label = event.pop(target)
-            if not label.strip():
-                raise TextFormatError(str(path), reader.line_num, f"{target!r} is missing")
-            yield _event(event, numbers, str(path), reader.line_num), label
+                raise TextFormatError(opened.name, reader.line_num, problem)
+            event = _event(dict(zip(names, cells, strict=True)), numbers, opened.name, reader)
+            if target in wanted and target not in event:
+                raise TextFormatError(opened.name, reader.line_num, f"{target!r} is missing")
+            yield event
 
 
 def _check_columns(path: str, names: list[str], wanted: set[str]) -> None:
@@ -184,7 +237,7 @@ def _check_columns(path: str, names: list[str], wanted: set[str]) -> None:
         raise ValueError(f"{path}: no column {missing[0]!r}; the columns are {names}.")
 
 
-def _event(cells: Mapping[str, str], numbers: set[str], path: str, line: int) -> dict[str, Any]:
+def _event(cells: Mapping[str, str], numbers: set[str], path: str, reader: Any) -> dict[str, Any]:
     event: dict[str, Any] = {}
     for name, cell in cells.items():
         if not cell.strip():
@@ -194,12 +247,15 @@ def _event(cells: Mapping[str, str], numbers: set[str], path: str, line: int) ->
             try:
                 event[name] = float(cell)
             except ValueError:
-                raise TextFormatError(path, line, f"{name} is {cell!r}, not a number") from None
+                problem = f"{name} is {cell!r}, not a number"
+                raise TextFormatError(path, reader.line_num, problem) from None
     return event
 
 
-def _targets(labels: list[str]) -> NDArray[Any]:
+def _targets(labels: list[Any]) -> NDArray[Any]:
     """Return numbers if all are, or else texts."""
+    if not all(isinstance(label, str) for label in labels):
+        return np.asarray(labels)
     try:
         y = np.array([float(label) for label in labels])
     except ValueError:
@@ -207,17 +263,10 @@ def _targets(labels: list[str]) -> NDArray[Any]:
     return y
 
 
-def _from_parquet(path: Path, batch_size: int, target: str, skip: int) -> Iterator[Batch]:
-    try:
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ImportError(
-            "reading Parquet files needs pyarrow: pip install 'polyfm[arrow]'"
-        ) from None
-    with pq.ParquetFile(path) as file:
-        _check_columns(str(path), file.schema_arrow.names, {target})
-        events = (row for piece in file.iter_batches(batch_size) for row in piece.to_pylist())
-        rows = itertools.islice(events, skip, None)
-        while piece := list(itertools.islice(rows, batch_size)):
-            labels = [row.pop(target) for row in piece]
-            yield Batch(piece, np.asarray(labels))
+def _parquet_rows(
+    paths: Sequence[StrPath], batch_size: int, target: str | None, progress: Progress | None
+) -> Iterator[dict[str, Any]]:
+    for batch in iter_parquet(paths, batch_rows=batch_size, progress=progress):
+        if target is not None:
+            _check_columns(str(paths[0]), batch.X.column_names, {target})
+        yield from batch.X.to_pylist()

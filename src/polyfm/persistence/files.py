@@ -229,7 +229,11 @@ def _json_array(encoder: TableEncoder) -> Any:
 def _encoder(state: Any) -> TableEncoder | None:
     if state is None:
         return None
-    text = state.tobytes().decode()
+    return encoder_of(state.tobytes().decode())
+
+
+def encoder_of(text: str) -> TableEncoder:
+    """Build the encoder that has written itself as JSON."""
     return _ENCODERS[json.loads(text)["encoder"]].from_json(text)
 
 
