@@ -16,8 +16,9 @@ from polyfm.cli import _flags
 from polyfm.cli._files import STDIN, TABLES, check_writable, size_of
 from polyfm.cli._models import is_classifier, say
 from polyfm.data.batches import Batch
+from polyfm.data.source import layout_of
 from polyfm.online.progressive import Progressive, line_of
-from polyfm.online.streams import format_of, iter_batches
+from polyfm.online.streams import iter_batches
 from polyfm.persistence import load_pipeline, save_model
 
 _FAMILIES: dict[str, str] = {
@@ -173,7 +174,7 @@ def _begun(args: argparse.Namespace) -> Progressive:
         classes = np.sort(classes)
     kinds = _kinds(args.model)
     given = _given(args, kinds, task)
-    is_table = format_of(Path(args.file), args.format) in TABLES
+    is_table = layout_of(args.file, args.format) in TABLES
     given.setdefault("max_features", _COLUMNS_OF_TABLES if is_table else _COLUMNS)
     metrics = None if args.metrics is None else args.metrics.split(",")
     return Progressive(kinds[task](**given), metrics, args.window, classes)
@@ -261,7 +262,7 @@ class _Bar:
 
 def _save(args: argparse.Namespace, run_: Progressive, path: str) -> None:
     notes = {
-        "format": format_of(Path(args.file), args.format),
+        "format": layout_of(args.file, args.format),
         "task": "classification" if is_classifier(run_.model) else "regression",
         "zero_based": args.zero_based,
         "target": args.target,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from polyfm.data import _manifest
 from polyfm.data.batches import Batch
 from polyfm.data.dataset import Dataset
@@ -83,7 +85,7 @@ class Source:
         n_bits: int = 18,
         on_error: str = "raise",
     ) -> None:
-        self.path, self.layout = path, _layout_of(path, layout)
+        self.path, self.layout = path, layout_of(path, layout)
         self.batch_rows, self.n_features = int(batch_rows), n_features
         self.zero_based, self.target, self.separator = zero_based, target, separator
         self.encoder, self.n_bits, self.on_error = encoder, n_bits, on_error
@@ -209,7 +211,14 @@ def as_batch(item: Any) -> Batch:
             "A stream yields (X, y) or (X, y, weight), got "
             f"{type(item).__name__}{f' of {len(item)}' if hasattr(item, '__len__') else ''}."
         )
-    return Batch(*item)
+    X, y, *weight = item
+    X = X if hasattr(X, "shape") or isinstance(X, list) else list(X)
+    batch = Batch(X, np.asarray(y), np.asarray(weight[0], dtype=np.float64) if weight else None)
+    if batch.n_rows != len(batch.targets):
+        raise ValueError(
+            f"A batch of the stream has {batch.n_rows} rows but {len(batch.targets)} targets."
+        )
+    return batch
 
 
 def is_source(X: Any) -> bool:
@@ -238,7 +247,14 @@ def as_source(X: Any) -> Dataset | Source | Batches:
     return Batches(X)
 
 
-def _layout_of(path: Any, layout: str) -> str:
+def layout_of(path: Any, layout: str = "auto") -> str:
+    """Return the format of files, by the ending of the first.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be told.
+    """
     if layout != "auto":
         if layout not in ENDINGS:
             raise ValueError(f"layout must be 'auto' or one of {list(ENDINGS)}, got {layout!r}.")

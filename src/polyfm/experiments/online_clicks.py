@@ -51,7 +51,7 @@ class _Outcome(NamedTuple):
     n_nonzero: int
 
 
-def pqr_ctr(full: bool = False) -> Report:
+def pqr_ctr() -> Report:
     """Clicks in one pass: AUC, log loss, relative time and non-zeros of LR, FM, DiFacto and PQR."""
     report = Report(
         "Clicks learnt in one pass",
@@ -63,13 +63,13 @@ def pqr_ctr(full: bool = False) -> Report:
             "gradient descent with L1, rank 8; DiFacto: ranks 4 and 16 from 10 and 1,000 rows on. "
             "One thread, processor time of learning alone.",
             "Criteo: its first 20,000 rows; Avazu: 15,000 rows; Frappe: the rebuilt training file "
-            f"with its negatives. Synthetic: {_SYNTHETIC_ROWS:,} rows ({_SYNTHETIC_ROWS // 10:,} "
-            f"unless --full), {_SYNTHETIC_FIELDS} fields of {_SYNTHETIC_IDS:,} ids in all that "
+            f"with its negatives. Synthetic: {_SYNTHETIC_ROWS:,} rows, "
+            f"{_SYNTHETIC_FIELDS} fields of {_SYNTHETIC_IDS:,} ids in all that "
             "follow Zipf's law, clicks of a planted factorization machine.",
             "The paper's times are those of its authors' programs on the full sets.",
         ],
     )
-    for clicks in _sets(_SYNTHETIC_ROWS if full else _SYNTHETIC_ROWS // 10):
+    for clicks in _sets(_SYNTHETIC_ROWS):
         of_linear = np.nan
         for name, make in _entrants().items():
             chosen = _best_settings(make, clicks.head())

@@ -23,6 +23,7 @@ from polyfm.experiments.report import Report
 
 _RUNS = 20
 _RATES = (0.03, 0.1, 0.3)
+_PROXIMAL_RATES = (0.03, 0.05, 0.07, 0.1, 0.3)
 _RANKS = (8, 32, 128)
 _ORDERS = (500, 1000, 2000)
 _TRACES = (50.0, 200.0)
@@ -98,7 +99,7 @@ def _data(size: str) -> _Data:
 
 
 def _entrants() -> dict[str, _Entrant]:
-    rates = [{"learning_rate": rate} for rate in _RATES]
+    rates = [{"learning_rate": rate} for rate in _PROXIMAL_RATES]
     entrants = {
         "LR": _Entrant(FTRLRegressor, rates),
         "FM": _Entrant(
@@ -122,8 +123,9 @@ def _pqr_of(order: int) -> Callable[..., Any]:
 
 def _descent(**settings: Any) -> FMRegressor:
     return FMRegressor(
-        solver="sgd", penalty="l1", schedule="invscaling", power_t=0.25, init_scale=0.05, **settings
-    )
+        solver="sgd", penalty="l1", beta=1.0, schedule="invscaling", power_t=0.25, init_scale=0.05,
+        **settings,
+    )  # fmt: skip
 
 
 def _difacto(rank: int, **settings: Any) -> DiFactoRegressor:

@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,11 @@ from numpy.typing import NDArray
 
 from polyfm.data._sources import Progress, StrPath, open_sources
 from polyfm.data.batches import Batch
+from polyfm.data.dataset import Dataset
 from polyfm.data.lines import TextFormatError
+from polyfm.data.source import after, as_batch, layout_of
 from polyfm.data.table_streams import iter_parquet
 from polyfm.data.text import iter_libffm, iter_svmlight
-
-_ENDINGS = {
-    "svmlight": (".svm", ".svmlight", ".libsvm"),
-    "libffm": (".ffm", ".libffm"),
-    "csv": (".csv", ".tsv"),
-    "parquet": (".parquet", ".pq"),
-}
 
 
 def iter_batches(
@@ -42,10 +37,10 @@ def iter_batches(
 
     Parameters
     ----------
-    stream : path, tuple of arrays, or iterable of batches
-        A svmlight, libffm, CSV or Parquet file, which is read piece by piece; rows (X, y) or
-        (X, y, weight) at once; or anything that yields such batches, which are then taken as they
-        are.
+    stream : path, Dataset, tuple of arrays, or iterable of batches
+        A svmlight, libffm, CSV or Parquet file, which is read piece by piece; a
+        :class:`polyfm.data.Dataset`; rows (X, y) or (X, y, weight) at once; or anything that
+        yields such batches, which are then taken as they are.
     batch_size : int, default=1000
         Rows of a batch.
     target : str, optional
@@ -78,25 +73,12 @@ def iter_batches(
         yield from _from_file(
             Path(stream), batch_size, target, numbers, layout, separator, zero_based, skip
         )
+    elif isinstance(stream, Dataset):
+        yield from stream.iter_batches(batch_size, skip)
     elif isinstance(stream, tuple):
-        yield from _from_arrays(_batch(stream), batch_size, skip)
+        yield from _from_arrays(as_batch(stream), batch_size, skip)
     else:
-        yield from _skipping(map(_batch, stream), skip)
-
-
-def _batch(parts: Any) -> Batch:
-    if not isinstance(parts, tuple | list) or len(parts) not in (2, 3):
-        raise ValueError(
-            "A stream yields (X, y) or (X, y, weight), got "
-            f"{type(parts).__name__}{f' of {len(parts)}' if hasattr(parts, '__len__') else ''}."
-        )
-    X, y, *weight = parts
-    X = X if hasattr(X, "shape") or isinstance(X, list) else list(X)
-    y = np.asarray(y)
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_rows != len(y):
-        raise ValueError(f"A batch of the stream has {n_rows} rows but {len(y)} targets.")
-    return Batch(X, y, np.asarray(weight[0], dtype=np.float64) if weight else None)
+        yield from after(map(as_batch, stream), skip)
 
 
 def _from_arrays(rows: Batch, batch_size: int, skip: int) -> Iterator[Batch]:
@@ -106,31 +88,6 @@ def _from_arrays(rows: Batch, batch_size: int, skip: int) -> Iterator[Batch]:
         part = slice(start, start + batch_size)
         weight = None if rows.weight is None else rows.weight[part]
         yield Batch(take[part], rows.targets[part], weight)
-
-
-def _skipping(batches: Iterable[Batch], skip: int) -> Iterator[Batch]:
-    for batch in batches:
-        rest = batch.without(skip) if skip else batch
-        skip = max(skip - batch.n_rows, 0)
-        if rest.n_rows:
-            yield rest
-
-
-def format_of(path: Path, layout: str = "auto") -> str:
-    """Return the format of a file, by its ending.
-
-    Raises
-    ------
-    ValueError
-        For an ending that is not known.
-    """
-    if layout != "auto":
-        return layout
-    ending = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-    for name, endings in _ENDINGS.items():
-        if ending in endings:
-            return name
-    raise ValueError(f"{path}: the ending tells no format; name it, one of {list(_ENDINGS)}.")
 
 
 def _from_file(
@@ -143,7 +100,7 @@ def _from_file(
     zero_based: bool,
     skip: int,
 ) -> Iterator[Batch]:
-    layout = format_of(path, layout)
+    layout = layout_of(path, layout)
     if layout in ("svmlight", "libffm"):
         read = iter_svmlight if layout == "svmlight" else iter_libffm
         yield from read(
