@@ -10,10 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from polyfm import load_model
 from polyfm.cli import demo, main
+from polyfm.persistence.container import read_container
 
 POLYFM = [sys.executable, "-m", "polyfm.cli"]
 
@@ -148,3 +150,25 @@ def test_the_status_line_stays_in_place() -> None:
     shown = terminal.text.split("\r")
     assert shown[1] == "order 2: epoch 10" and shown[2] == "order 2: epoch 2 "
     assert "\n" not in terminal.text and shown[3].strip() == "" and shown[-1] == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such signal")
+@pytest.mark.parametrize("kind", ["fm", "difacto"])
+def test_a_stream_that_is_killed_goes_on(kind: str, folder: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "long.svm"
+    rows.write_text((folder / "all.svm").read_text() * 60)
+    words = ["online", str(rows), "--model", kind, "--batch-size", "50", "--quiet"]
+    saved = ["--checkpoint", str(tmp_path / "run.polyfm"), "--every", "200"]
+    assert main([*words, "--output", str(tmp_path / "whole.polyfm")]) == 0
+    process = start(*words, *saved, stdout=subprocess.DEVNULL)
+    while process.poll() is None and not (tmp_path / "run.polyfm").exists():
+        pass
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    again = [*words, *saved, "--resume", "--output", str(tmp_path / "resumed.polyfm")]
+    assert main(again) == 0
+    whole, resumed = (read_container(tmp_path / f"{x}.polyfm")[0] for x in ("whole", "resumed"))
+    assert whole.keys() == resumed.keys()
+    for name, numbers in whole.items():
+        np.testing.assert_array_equal(resumed[name], numbers, err_msg=name)
