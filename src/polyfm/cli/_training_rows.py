@@ -114,6 +114,7 @@ def _of_files(
     kinds: Mapping[str, type],
     progress: Progress,
 ) -> Iterator[Rows]:
+    progress.total = size_of(names)
     if not takes_sources(kinds) or not _has_to_be_in_parts(args, names, layout):
         yield _in_memory(args, names, layout)
         return
@@ -227,7 +228,7 @@ def _of_stream(
     else:
         # The first rows of a pipe cannot be read again.
         X = Batches(itertools.chain([first], _counted(batches, progress, first.n_rows)))
-        X.n_features, X.name = source.n_features, "standard input"
+        X.n_features, X.name, X.reads_ahead = source.n_features, "standard input", False
     source.told = progress
     n_features = source.n_features or first.X.shape[1]
     targets = Targets.of([whole_numbers(first.targets)])

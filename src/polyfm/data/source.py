@@ -69,7 +69,7 @@ class Source:
     >>> polyfm.FMClassifier(max_iter=1).fit(source)  # doctest: +SKIP
     """
 
-    is_repeatable = True
+    is_repeatable = reads_ahead = True
 
     def __init__(
         self,
@@ -169,6 +169,8 @@ class Batches:
     """
 
     is_repeatable = False
+    reads_ahead = True
+    """Whether another thread may ask for batches, which then cannot be interrupted as it waits."""
     n_features: int | None = None
     zero_based = False
     name = "the stream"

@@ -124,26 +124,35 @@ def _fit_stream(
     keeper = None
     if checkpoint is not None:
         keeper = Keeper(checkpoint, estimator, lambda: {"identity": identity, "rows": n_rows})
-    for batch in prefetched(source.batches(n_rows)):
-        try:
-            estimator.partial_fit(batch.X, batch.targets, batch.weight)
-        except KeyboardInterrupt:
-            if not fitted_before and n_rows:
-                estimator._kept = dict(estimator.__dict__)
-            raise
-        n_rows += batch.n_rows
-        if limit is not None and _out_of_core.bytes_of(estimator._learners) > limit:
-            raise MemoryError(
-                f"after {n_rows:,} rows the parameters take more than "
-                f"max_memory={limit / 1e9:.2f} GB: hash to fewer columns, or lower rank."
-            )
-        if keeper is not None:
-            keeper.after(batch.n_rows)
+    batches = source.batches(n_rows)
+    try:
+        for batch in prefetched(batches) if source.reads_ahead else batches:
+            _learn_batch(estimator, batch, n_rows, source.name)
+            n_rows += batch.n_rows
+            if limit is not None and _out_of_core.bytes_of(estimator._learners) > limit:
+                raise MemoryError(
+                    f"after {n_rows:,} rows the parameters take more than "
+                    f"max_memory={limit / 1e9:.2f} GB: hash to fewer columns, or lower rank."
+                )
+            if keeper is not None:
+                keeper.after(batch.n_rows)
+    except KeyboardInterrupt:
+        if not fitted_before and n_rows:
+            estimator._kept = dict(estimator.__dict__)
+        raise
     if n_rows == 0:
         raise ValueError(f"{source.name} has no rows.")
     estimator.n_iter_ = 1
     if keeper is not None:
         keeper.save()
+
+
+def _learn_batch(estimator: Any, batch: Any, n_before: int, name: str) -> None:
+    try:
+        estimator.partial_fit(batch.X, batch.targets, batch.weight)
+    except (ValueError, TypeError) as error:
+        place = f", after the first {n_before:,} rows" if n_before else ""
+        raise type(error)(f"{name}{place}: {error}") from error
 
 
 class _DatasetFit:
