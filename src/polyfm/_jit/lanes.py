@@ -21,7 +21,7 @@ LANES = 8
 
 
 class LanesType(types.Type):
-    """Numba's view of eight floating-point numbers in one register."""
+    """Numba's view of eight floating-point numbers, or whole ones, in one register."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
@@ -92,16 +92,37 @@ def _operator(function: Any, emit: Callable[[Any, list[Any]], Any]) -> None:
         return (lambda a, b: apply(a, b)) if _lanes_of(a, b) else None
 
 
-_operator(operator.add, lambda b, v: b.fadd(*v))
-_operator(operator.sub, lambda b, v: b.fsub(*v))
-_operator(operator.mul, lambda b, v: b.fmul(*v))
+def _is_whole(vector: Any) -> bool:
+    return isinstance(vector.element, ir.IntType)
+
+
+def _arithmetic(name: str) -> Callable[[Any, list[Any]], Any]:
+    def emit(builder: Any, values: list[Any]) -> Any:
+        return getattr(builder, name if _is_whole(values[0].type) else f"f{name}")(*values)
+
+    return emit
+
+
+_operator(operator.add, _arithmetic("add"))
+_operator(operator.sub, _arithmetic("sub"))
+_operator(operator.mul, _arithmetic("mul"))
+# Whole numbers alone, which are taken as such without a sign.
+_operator(operator.rshift, lambda b, v: b.lshr(*v))
 _operator(operator.truediv, lambda b, v: b.fdiv(*v))
+
+
+def _suffix(vector: Any) -> str:
+    """Return how LLVM writes the type of lanes at the end of names."""
+    element = vector.element
+    if _is_whole(vector):
+        return f"v{LANES}i{element.width}"
+    return f"v{LANES}f{32 if isinstance(element, ir.FloatType) else 64}"
 
 
 def _call(name: str) -> Callable[[Any, list[Any]], Any]:
     def emit(builder: Any, values: list[Any]) -> Any:
         kind = values[0].type
-        suffix = f"v{LANES}f{32 if isinstance(kind.element, ir.FloatType) else 64}"
+        suffix = _suffix(kind)
         signature = ir.FunctionType(kind, [kind] * len(values))
         function = cgutils.get_or_insert_function(
             builder.module, signature, f"llvm.{name}.{suffix}"
@@ -118,7 +139,8 @@ _neg_lanes = _unary(lambda b, v: b.fneg(*v))
 
 def _compare_select(relation: str) -> Callable[[Any, list[Any]], Any]:
     def emit(builder: Any, values: list[Any]) -> Any:
-        return builder.select(builder.fcmp_ordered(relation, *values), *values)
+        compare = builder.icmp_signed if _is_whole(values[0].type) else builder.fcmp_ordered
+        return builder.select(compare(relation, *values), *values)
 
     return emit
 
@@ -258,9 +280,7 @@ def _store_full(typingctx: Any, array: Any, offset: Any, value: Any) -> Any:
 
 
 def _masked_name(kind: str, vector: Any) -> str:
-    return (
-        f"llvm.masked.{kind}.v{LANES}f{32 if isinstance(vector.element, ir.FloatType) else 64}.p0"
-    )
+    return f"llvm.masked.{kind}.{_suffix(vector)}.p0"
 
 
 @intrinsic

@@ -7,25 +7,40 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm._jit import LANES, broadcast, horizontal_sum, jit, load, prefetch, store
+from polyfm._jit import (
+    LANES,
+    broadcast,
+    horizontal_sum,
+    jit,
+    load,
+    maximum,
+    minimum,
+    prefetch,
+    store,
+)
+from polyfm._jit.records import load_short_records
+from polyfm.updates import compact
+from polyfm.updates import contract as updates
 
-PAGE = 8
+PAGE_BITS = 4
+PAGE = 1 << PAGE_BITS
 """Pairs in a page."""
-PAGE_BITS = 3
 _LINE_OF_INDICES = 16
 _PREFETCHED_LINES = 8
+_ROWS_AHEAD = 4
 
 
 class PQRParameters(NamedTuple):
     """All numbers of a model, as compiled code sees them.
 
-    While learning, a record is what the update rule keeps for a coordinate, the weight first, and
-    perhaps a count of visits, with zeros up to four numbers; a model that only predicts has the
+    While learning, a linear record is what the update rule keeps for a coordinate, the weight
+    first, and perhaps a count of visits, with zeros up to three numbers, and the rank; that of a
+    pair is two numbers, see :mod:`polyfm.updates.compact`. A model that only predicts has the
     weight alone. ``d`` features, ``k`` of them frequent.
 
-    The pairs of frequent features are numbered, and pages of eight pairs with neighbouring numbers
-    exist once one of the pairs has been in a training row. The first page stands for all that do
-    not exist: zeros.
+    The sum of the infrequent features takes part in the crosses as one more frequent feature, of
+    rank k. Pairs are numbered from one page on; those with neighbouring numbers share a page. The
+    first page stands for all that do not exist: zeros.
     """
 
     bias: NDArray[Any]
@@ -33,37 +48,46 @@ class PQRParameters(NamedTuple):
     linear: NDArray[Any]
     """(d, record): the last number is the rank among the frequent features. For all others it is
     below 0: minus what the value is multiplied by before it is added to the others'."""
-    shared: NDArray[Any]
-    """(k, record): of the crosses of each frequent feature with all infrequent ones."""
     pages: NDArray[Any]
-    """(capacity, 8, record)."""
+    """(capacity, 16, record)."""
     directory: NDArray[np.int32]
-    """(k (k - 1) / 16,): the page of each eight pairs, 0 where there is none."""
+    """(k (k + 1) / 32 + 2,): the page of each block of 16 pairs, 0 where there is none. Empty
+    where each block has the page of its own number."""
     blocks: NDArray[np.int64]
-    """(capacity,): which eight pairs a page is for."""
+    """(capacity,): which block of pairs a page is for."""
     used: NDArray[np.int64]
     """(1,): number of pages that exist, the first included."""
+    order: int
+    """k."""
+    rule: Any
+    """The update rule, which tells the weight of a pair from its record."""
+    penalty: Any
+    """That of pairs."""
 
 
 class Room(NamedTuple):
-    """Where a row is expanded. There are two sides: one row is looked up while one is learnt."""
+    """Where rows are expanded, on one of four sides each.
 
-    ranks: NDArray[np.int32]
-    """(2, most + 8): ranks of the row's frequent features."""
-    starts: NDArray[np.int32]
-    """(2, most + 8): number of the first pair of each with a feature of lower rank."""
-    tops: NDArray[Any]
-    """(2, most + 8): their values."""
+    While a row is learnt, the pairs of the next are found, and the features of the one after.
+    Vectors that are read at once after their numbers were written one by one come late.
+    """
+
+    n_features: NDArray[np.int64]
+    """(4,): how many features a row has."""
     n_tops: NDArray[np.int64]
-    """(2,): how many of the row's features are frequent."""
-    low: NDArray[Any]
-    """(2,): sum of the values of the others, in one unit."""
-    pairs: NDArray[np.int64]
-    """(2, 2): where places of pairs begin and end, fillers at the end included."""
+    """(4,): how many numbers are crossed: those of its frequent features, and others' sum."""
+    n_pairs: NDArray[np.int64]
+    """(4,): how many crosses there are."""
+    ranks: NDArray[np.int32]
+    """(4, most + 8): ranks of what is crossed."""
+    starts: NDArray[np.int32]
+    """(4, most + 8): number of the first pair of each with a feature of lower rank."""
+    tops: NDArray[Any]
+    """(4, most + 8): their values."""
     places: NDArray[np.int32]
-    """(2, size): records of the expanded row's coordinates."""
+    """(4, size): records of the expanded row's coordinates."""
     x: NDArray[Any]
-    """(size,): values of the expanded row."""
+    """(4, size): values of the expanded row."""
     planes: NDArray[Any]
     """(4, size): what is kept for its coordinates."""
 
@@ -76,14 +100,14 @@ def padded(n):
 
 @jit
 def prefetch_row(rows, numbers, i):
-    """Ask for what the rows some places on hold."""
-    if i + 8 < numbers.size:
-        row = numbers[i + 8]
+    """Ask for what the rows some places on hold, and where the ones after them are."""
+    if i + 4 * _ROWS_AHEAD < numbers.size:
+        row = numbers[i + 4 * _ROWS_AHEAD]
         prefetch(rows.indptr, row)
         prefetch(rows.target, row)
         prefetch(rows.weight, row)
-    if i + 4 < numbers.size:
-        row = numbers[i + 4]
+    if i + 2 * _ROWS_AHEAD < numbers.size:
+        row = numbers[i + 2 * _ROWS_AHEAD]
         first, last = rows.indptr[row], rows.indptr[row + 1]
         last = min(last, first + _LINE_OF_INDICES * _PREFETCHED_LINES)
         for place in range(first, last, _LINE_OF_INDICES):
@@ -93,156 +117,157 @@ def prefetch_row(rows, numbers, i):
 
 @jit
 def prefetch_linear(linear, rows, numbers, i):
-    """Ask for the linear records of the row two places on."""
-    if i + 2 < numbers.size:
-        row = numbers[i + 2]
+    """Ask for the linear records of a row some places on."""
+    if i + _ROWS_AHEAD < numbers.size:
+        row = numbers[i + _ROWS_AHEAD]
         for t in range(rows.indptr[row], rows.indptr[row + 1]):
-            prefetch(linear, rows.indices[t] * linear.shape[1])
+            prefetch(linear, rows.indices[np.uintp(t)] * linear.shape[1])
 
 
 @jit
-def segments(n, m):
-    """Return where shared crosses, pairs and nothing more begin in a row's expansion.
+def first_number(rank):
+    """Return the number of the first pair of a feature with one of lower rank.
 
-    The row has n features, m of them frequent. Each kind begins at a multiple of the number of
-    lanes.
+    The pair of ranks a < b has the number b (b - 1) / 2 + a and the numbers of a page more, so the
+    pairs of the k most frequent features come first, whatever k is.
     """
-    shared = padded(n)
-    pairs = shared + padded(m)
-    return shared, pairs, pairs + padded((m * (m - 1)) >> 1)
+    return PAGE + ((rank * (rank - 1)) >> 1)
 
 
 @jit
-def find_tops(linear, indices, values, room, side):
-    """Find a row's frequent features and add up the values of the others."""
-    of_rank = linear.shape[1] - 1
-    low = linear.dtype.type(0.0)
-    m = 0
-    for t in range(indices.size):
-        mark = linear[indices[t], of_rank]
-        if mark >= 0.0:
-            rank = np.int64(mark)
-            room.ranks[side, m] = rank
-            room.starts[side, m] = (rank * (rank - 1)) >> 1
-            room.tops[side, m] = values[t]
-            m += 1
-        else:
-            low -= values[t] * mark
-    room.n_tops[side] = m
-    room.low[side] = low
+def expand_features(parameters, rows, row, room, side):
+    """Write a row's features into the expanded row, and find what is crossed."""
+    first, last = rows.indptr[row], rows.indptr[row + 1]
+    indices, values = rows.indices[first:last], rows.values[first:last]
+    linear, places = parameters.linear, room.places[side]
+    ranks, tops = room.ranks[side], room.tops[side]
+    n, of_rank = indices.size, np.uintp(linear.shape[1] - 1)
+    none = linear.dtype.type(0.0)
+    low, m = none, np.uintp(0)
+    for i in range(n):
+        t = np.uintp(i)
+        feature, value = indices[t], values[t]
+        mark = linear[np.uintp(feature), of_rank]
+        # Written for every feature and kept for the frequent ones: a branch would be guessed wrong.
+        ranks[m] = np.int32(mark)
+        tops[m] = value
+        m += np.uintp(mark >= none)
+        low -= value * min(mark, none)
+    for i in range(n):
+        places[np.uintp(i)] = indices[np.uintp(i)]
+    at = side * room.x.shape[1]
+    for s in range(0, n, LANES):
+        store(room.x, at + s, LANES, load(values, s, n - s))
+    fill(room, side, n)
+    # Where a row holds nothing but frequent features it does not visit their shared crosses.
+    ranks[m] = parameters.order
+    tops[m] = low
+    n_tops = np.int64(m + np.uintp(low != none))
+    room.n_features[side] = n
+    room.n_tops[side] = n_tops
+    room.n_pairs[side] = (n_tops * (n_tops - 1)) >> 1
 
 
 @jit
-def number_pairs(room, side, n):
-    """Write the number of each pair of a row of n features where its record's place will stand.
-
-    The pair of ranks a < b has the number b (b - 1) / 2 + a, so the pairs of the k most frequent
-    features are the first k (k - 1) / 2, whatever k is.
-    """
-    m = room.n_tops[side]
-    _, at, _ = segments(n, m)
-    ranks, starts, places = room.ranks[side], room.starts[side], room.places[side]
-    for b in range(1, m):
-        rank, start = ranks[b], starts[b]  # int32, as eight of them are one vector
-        for first in range(0, b, LANES):
-            # Whole vectors, as loops of few steps are slow: what is too much is overwritten.
-            for a in range(LANES):
-                t = np.uintp(first + a)
-                places[np.uintp(at + first + a)] = np.int32(
-                    max(starts[t], start) + min(ranks[t], rank)
-                )
-        at += b
+def fill(room, side, n):
+    """Fill the last lanes with the first place among them, where the first is kept, and zeros."""
+    last = n // LANES * LANES
+    for s in range(n, padded(n)):
+        room.places[side, s] = room.places[side, last]
+        room.x[side, s] = 0.0
 
 
 @jit
-def expand(values, room, side):
-    """Write the values of the expanded row, with zeros between the kinds of coordinates."""
-    x, tops, m = room.x, room.tops, room.n_tops[side]
-    n = values.size
-    shared, pairs, end = segments(n, m)
-    for t in range(n):
-        x[t] = values[t]
-    x[n:shared] = 0.0
-    for a in range(m):
-        x[shared + a] = tops[side, a] * room.low[side]
-    x[shared + m : pairs] = 0.0
-    at = pairs
-    of_side = side * tops.shape[1]
-    for b in range(1, m):
-        top = tops[side, b]
-        for a in range(0, b, LANES):
-            store(x, at + a, LANES, load(tops, of_side + a, LANES) * top)
-        at += b
-    x[at:end] = 0.0
+def expand_pairs(room, side):
+    """Write a row's crosses after its features: numbers of pairs, and values."""
+    ranks, starts, tops, m = room.ranks, room.starts, room.tops, room.n_tops[side]
+    of_side, at = side * ranks.shape[1], side * room.places.shape[1] + first_pair(room, side)
+    for a in range(of_side, of_side + m, LANES):
+        store(starts, a, LANES, first_number(load(ranks, a, LANES)))
+    for i in range(1, m):
+        b = np.uintp(i)
+        rank, start, top = ranks[side, b], starts[side, b], tops[side, b]
+        # Whole vectors, as loops of few steps are slow: what is too much is overwritten.
+        for a in range(0, i, LANES):
+            least = minimum(load(ranks, of_side + a, LANES), rank)
+            number = maximum(load(starts, of_side + a, LANES), start) + least
+            store(room.places, at + a, LANES, number)
+            store(room.x, at + a, LANES, load(tops, of_side + a, LANES) * top)
+        at += i
 
 
 @jit
-def dot(room, size):
-    """Return the sum of weight times value of the first coordinates."""
-    total = broadcast(room.x, 0.0)
-    for s in range(0, size, LANES):
-        total = total + load(room.planes, s, LANES) * load(room.x, s, LANES)
-    return horizontal_sum(total)
+def first_pair(room, side):
+    """Return where the pairs of an expanded row begin."""
+    return padded(room.n_features[side])
+
+
+@jit
+def place_pairs(parameters, room, side):
+    """Turn numbers of pairs into places, in the first page for pairs that have no other."""
+    directory, places = parameters.directory, room.places[side]
+    first = first_pair(room, side)
+    last = first + room.n_pairs[side]
+    if directory.size:
+        for s in range(first, last):
+            number = np.int64(places[s])
+            page = np.int64(directory[number >> PAGE_BITS])
+            places[s] = page * PAGE + (number & (PAGE - 1))
+    fill(room, side, last)
+
+
+@jit
+def weigh_pairs(parameters, room, side, s):
+    """Return eight weights of pairs, and the two numbers that are kept for each."""
+    first, second = load_short_records(parameters.pages, room.places[side], s)
+    rate = parameters.bias.dtype.type(updates.rate(parameters.rule, 0.0))
+    weights = compact.weight(parameters.rule, parameters.penalty, first, second, rate)
+    return weights, first, second
 
 
 @jit
 def score_rows(parameters, rows, numbers, room, out):
     """Write f(x) of the rows with the given numbers into ``out``."""
-    indptr = rows.indptr
-    # The row of a step is looked up in the step before; the first of all has no other work.
-    for i in range(-1, numbers.size):
-        if i + 1 < numbers.size:
-            first, last = indptr[numbers[i + 1]], indptr[numbers[i + 1] + 1]
-            _look_up(
-                parameters, rows.indices[first:last], rows.values[first:last], room, (i + 1) & 1
-            )
-        if i < 0:
-            continue
+    for i in range(-2, numbers.size):
+        if i + 2 < numbers.size:
+            expand_features(parameters, rows, numbers[i + 2], room, (i + 2) & 3)
+        if 0 <= i + 1 < numbers.size:
+            expand_pairs(room, (i + 1) & 3)
+            place_pairs(parameters, room, (i + 1) & 3)
+            _ask_for_pairs(parameters, room, (i + 1) & 3)
         prefetch_row(rows, numbers, i)
         prefetch_linear(parameters.linear, rows, numbers, i)
-        first, last = indptr[numbers[i]], indptr[numbers[i] + 1]
-        indices, values = rows.indices[first:last], rows.values[first:last]
-        out[i] = _score_row(parameters, indices, values, room, i & 1)
+        if i >= 0:
+            out[i] = _score_row(parameters, room, i & 3)
 
 
 @jit
-def _look_up(parameters, indices, values, room, side):
-    find_tops(parameters.linear, indices, values, room, side)
-    number_pairs(room, side, indices.size)
-    place_pairs(parameters, room, side, indices.size)
+def _ask_for_pairs(parameters, room, side):
+    places, first = room.places[side], first_pair(room, side)
+    for s in range(first, first + room.n_pairs[side]):
+        prefetch(parameters.pages, np.int64(places[s]) * parameters.pages.shape[2])
 
 
 @jit
-def place_pairs(parameters, room, side, n):
-    """Turn the numbers of a row's pairs into places and ask for their records."""
-    m, places, pages = room.n_tops[side], room.places[side], parameters.pages
-    _, pairs, _ = segments(n, m)
-    for s in range(pairs, pairs + ((m * (m - 1)) >> 1)):
-        number = np.int64(places[np.uintp(s)])
-        page = np.int64(parameters.directory[np.uintp(number >> PAGE_BITS)])
-        place = page * PAGE + (number & (PAGE - 1))
-        places[np.uintp(s)] = np.int32(place)
-        prefetch(pages, place * pages.shape[2])
-
-
-@jit
-def _score_row(parameters, indices, values, room, side):
-    planes, pages = room.planes, parameters.pages
-    m = room.n_tops[side]
-    shared, pairs, end = segments(indices.size, m)
-    expand(values, room, side)
-    planes[0, indices.size : shared] = 0.0
-    for t in range(indices.size):
-        planes[0, t] = parameters.linear[indices[t], 0]
-    planes[0, shared + m : pairs] = 0.0
-    for a in range(m):
-        planes[0, shared + a] = parameters.shared[room.ranks[side, a], 0]
-    last = pairs + ((m * (m - 1)) >> 1)
-    planes[0, last:end] = 0.0
-    for s in range(pairs, last):
-        place = np.int64(room.places[side, s])
-        planes[0, s] = pages[place >> PAGE_BITS, place & (PAGE - 1), 0]
-    return dot(room, end) + parameters.bias[0]
+def _score_row(parameters, room, side):
+    x, places, pages = room.x[side], room.places[side], parameters.pages
+    score = parameters.bias[0]
+    for t in range(room.n_features[side]):
+        score += parameters.linear[places[t], 0] * x[t]
+    first = first_pair(room, side)
+    last = first + room.n_pairs[side]
+    # In one order, so that a model which only predicts gives the same bits.
+    total = broadcast(x, 0.0)
+    for s in range(first, last, LANES):
+        if pages.shape[2] == 1:
+            for p in range(s, s + LANES):
+                place = np.int64(places[p])
+                room.planes[0, p] = pages[place >> PAGE_BITS, place & (PAGE - 1), 0]
+            weights = load(room.planes, s, LANES)
+        else:
+            weights, _, _ = weigh_pairs(parameters, room, side, s)
+        total = total + weights * load(x, s, LANES)
+    return score + horizontal_sum(total)
 
 
 @jit

@@ -10,14 +10,29 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from polyfm._jit import LANES
-from polyfm._jit.records import RECORD
+from polyfm._jit.records import RECORD, SHORT_RECORD
 from polyfm.data.rows import Rows, read_only
-from polyfm.models._pqr_score import PAGE, PQRParameters, Room, most_tops, score_rows, segments
+from polyfm.models._pqr_score import (
+    PAGE,
+    PAGE_BITS,
+    PQRParameters,
+    Room,
+    first_number,
+    most_tops,
+    padded,
+    score_rows,
+)
 from polyfm.models.factorized import aligned_zeros
+from polyfm.updates import SGD, compact
+from polyfm.updates import contract as updates
 
-MOST_FREQUENT = 65_536
-"""Frequent features at most: the directory of their pairs takes a gigabyte."""
-_LEAST_CAPACITY = 128
+MOST_FREQUENT = 65_535
+"""Frequent features at most: places of their pairs are numbers of 32 bits."""
+_MOST_BLOCKS_OPEN = 1 << 19
+"""Where there are more blocks of pairs (from order 4,096 on), pages are made for those in use."""
+_LEAST_CAPACITY = 64
+_MOST_TOPS_UNCOUNTED = 256
+"""Frequent features of a row for which there is room without counting: a megabyte or two."""
 _LARGEST_UNIT = 1e15
 _ROWS_PER_THREAD = 1024
 """Fewer are scored before another thread has started."""
@@ -46,14 +61,16 @@ class PQR:
     .. math:: f(x) = b + \langle w, x \rangle + \sum_{i < j \in H} p_{ij} x_i x_j
         + \Bigl( \sum_{i \in H} q_i x_i \Bigr) \Bigl( \sum_{j \in L} x_j \Bigr)
 
-    Weights of pairs lie in pages of eight, which exist once a training row has touched one of them.
+    Weights of pairs lie in pages of 16. A model that learns has either a page for each 16 pairs,
+    of memory that the system provides once it is written to, or pages for those pairs alone that a
+    training row has touched. It is copied and written to files without pages of zeros.
 
     Parameters
     ----------
     frequent : ndarray of shape (k,)
         The features of H.
-    bias, linear, shared, pages, blocks, used : ndarray
-        As in :class:`polyfm.models._pqr_score.PQRParameters`.
+    bias, linear, pages, blocks, used, rule, penalty : object
+        As in :class:`polyfm.models._pqr_score.PQRParameters`. The weights q are the last k pairs.
     units : ndarray of shape (d,) or (0,)
         What the values of each column are multiplied by before all else; empty for ones.
     low_unit : float
@@ -63,32 +80,41 @@ class PQR:
     frequent: NDArray[np.int64]
     bias: NDArray[Any]
     linear: NDArray[Any]
-    shared: NDArray[Any]
     pages: NDArray[Any]
     blocks: NDArray[np.int64]
     used: NDArray[np.int64]
     units: NDArray[np.float64]
+    rule: Any
+    penalty: Any
     low_unit: float = 1.0
     directory: NDArray[np.int32] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        directory = np.zeros(largest_block(len(self.frequent)) + 1, dtype=np.int32)
-        n = int(self.used[0])
+        object.__setattr__(self, "directory", self._new_directory())
+
+    def _new_directory(self) -> NDArray[np.int32]:
+        n, n_blocks = int(self.used[0]), count_blocks(self.order)
+        # Pages that were made one by one need not be in order, even if they all exist.
+        if n == n_blocks and np.array_equal(self.blocks[:n], np.arange(n)):
+            return np.empty(0, dtype=np.int32)
+        directory = np.zeros(n_blocks, dtype=np.int32)
         directory[self.blocks[1:n]] = np.arange(1, n)
-        object.__setattr__(self, "directory", directory)
+        return directory
 
     @classmethod
     def zeros(
         cls,
         n_features: int,
         frequent: NDArray[np.int64],
-        n_planes: int,
+        rule: Any,
+        penalty: Any,
         dtype: DTypeLike,
         sizes: Sizes | None = None,
     ) -> Self:
         """Return a model all of whose weights, and what is remembered of them, are 0.
 
-        ``sizes`` gives columns their units; None is for values of 1.
+        ``rule`` and ``penalty`` are those of pairs; ``sizes`` gives columns their units, and None
+        is for values of 1.
         """
         units, low_unit = np.empty(0), 1.0
         linear = aligned_zeros((n_features, RECORD), dtype)
@@ -102,13 +128,14 @@ class PQR:
         linear[frequent, -1] = np.arange(len(frequent))
         return cls(
             frequent,
-            np.zeros(n_planes, dtype),
+            np.zeros(updates.n_planes(rule), dtype),
             linear,
-            aligned_zeros((len(frequent), RECORD), dtype),
-            new_pages(_LEAST_CAPACITY, dtype),
-            np.zeros(_LEAST_CAPACITY, dtype=np.int64),
+            new_pages(1, dtype),
+            np.zeros(1, dtype=np.int64),
             np.ones(1, dtype=np.int64),
             units,
+            rule,
+            penalty,
             low_unit,
         )
 
@@ -116,8 +143,9 @@ class PQR:
     def parameters(self) -> PQRParameters:
         """The numbers, as compiled code sees them."""
         return PQRParameters(
-            self.bias, self.linear, self.shared, self.pages, self.directory, self.blocks, self.used
-        )
+            self.bias, self.linear, self.pages, self.directory, self.blocks, self.used,
+            self.order, self.rule, self.penalty,
+        )  # fmt: skip
 
     @property
     def n_features(self) -> int:
@@ -139,17 +167,20 @@ class PQR:
     def room(self, rows: Rows) -> Room:
         """Allocate where rows are expanded."""
         dtype = self.linear.dtype
-        most = int(most_tops(self.linear, rows))
-        size = int(segments(rows.longest, most)[2]) + LANES
+        most = min(rows.longest, self.order)
+        if most > _MOST_TOPS_UNCOUNTED:
+            most = int(most_tops(self.linear, rows))
+        most += 1  # the sum of the others
+        size = int(padded(rows.longest) + padded(most * (most - 1) // 2)) + LANES
         return Room(
-            np.zeros((2, most + LANES), dtype=np.int32),
-            np.zeros((2, most + LANES), dtype=np.int32),
-            np.zeros((2, most + LANES), dtype),
-            np.zeros(2, dtype=np.int64),
-            np.zeros(2, dtype),
-            np.zeros((2, 2), dtype=np.int64),
-            np.zeros((2, size), dtype=np.int32),
-            aligned_zeros((size,), dtype),
+            np.zeros(4, dtype=np.int64),
+            np.zeros(4, dtype=np.int64),
+            np.zeros(4, dtype=np.int64),
+            np.zeros((4, most + LANES), dtype=np.int32),
+            np.zeros((4, most + LANES), dtype=np.int32),
+            np.zeros((4, most + LANES), dtype),
+            np.zeros((4, size), dtype=np.int32),
+            np.zeros((4, size), dtype),
             aligned_zeros((RECORD, size), dtype),
         )
 
@@ -171,19 +202,34 @@ class PQR:
                 list(pool.map(score, bounds[:-1], bounds[1:]))
         return out
 
+    def _weights(self, records: NDArray[Any]) -> NDArray[Any]:
+        """Return the weights of pairs with the given records."""
+        if records.shape[-1] == 1:
+            return records[..., 0]
+        rate = float(updates.rate(self.rule, 0.0))
+        weights = compact.weight(self.rule, self.penalty, records[..., 0], records[..., 1], rate)
+        return np.asarray(weights)
+
+    def _nonzero_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+        """Return the two ranks a < b of each cross whose weight is not 0, and the weights."""
+        there = self._touched()
+        weights = self._weights(self.pages[there])
+        page, within = np.nonzero(weights)
+        one, other = ranks_of(self.blocks[there][page] * PAGE + within - PAGE)
+        return one, other, weights[page, within]
+
     def pair_weights(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
         """Return the two features of each pair whose weight is not 0, and the weights.
 
         The feature with the lower number comes first; pairs are in increasing order.
         """
-        n = int(self.used[0])
-        weights = self.pages[:n, :, 0]
-        page, within = np.nonzero(weights)
-        one, other = ranks_of(self.blocks[page] * PAGE + within)
+        one, other, weights = self._nonzero_pairs()
+        is_pair = other < self.order
+        one, other, weights = one[is_pair], other[is_pair], weights[is_pair]
         i, j = self.frequent[one], self.frequent[other]
         i, j = np.minimum(i, j), np.maximum(i, j)
         by_pair = np.lexsort((j, i))
-        i, j, found = i[by_pair], j[by_pair], weights[page, within][by_pair]
+        i, j, found = i[by_pair], j[by_pair], weights[by_pair]
         return i, j, found * self.units[i] * self.units[j] if self.units.size else found
 
     def linear_weights(self) -> NDArray[Any]:
@@ -192,22 +238,44 @@ class PQR:
 
     def shared_weights(self) -> NDArray[Any]:
         """Return q."""
+        rank, other, weights = self._nonzero_pairs()
+        is_shared = other == self.order
+        shared = np.zeros(self.order, dtype=self.linear.dtype)
+        shared[rank[is_shared]] = weights[is_shared]
         units = self.units[self.frequent] * self.low_unit if self.units.size else 1.0
-        return np.asarray(self.shared[:, 0] * units)
+        return np.asarray(shared * units)
 
     def count_nonzero(self) -> int:
         """Return the number of weights that are not 0, the bias among them."""
-        blocks = (self.bias[0], self.linear[:, 0], self.shared[:, 0], self.pages[..., 0])
+        blocks = (self.bias[0], self.linear[:, 0], self._nonzero_pairs()[2])
         return sum(int(np.count_nonzero(block)) for block in blocks)
+
+    def _touched(self) -> NDArray[np.int64]:
+        """Return the numbers of the first page and of all others that are not zeros."""
+        others = self.pages[1 : int(self.used[0])].any(axis=(1, 2))
+        return np.concatenate([[0], 1 + np.flatnonzero(others)])
+
+    def packed(self) -> Self:
+        """Return the model with a copy of those pages alone that are not zeros."""
+        there = self._touched()
+        used = np.array([len(there)])
+        return replace(self, pages=self.pages[there], blocks=self.blocks[there], used=used)
+
+    def opened(self) -> Self:
+        """Return the model with a page for each block of pairs, if they are not too many."""
+        n_blocks = count_blocks(self.order)
+        if self.directory.size == 0 or n_blocks > _MOST_BLOCKS_OPEN:
+            return self
+        pages, n = new_pages(n_blocks, self.linear.dtype), int(self.used[0])
+        pages[self.blocks[1:n]] = self.pages[1:n]
+        return replace(self, pages=pages, blocks=np.arange(n_blocks), used=np.array([n_blocks]))
 
     def copy(self) -> Self:
         """Return a model that may change without changing this one."""
-        blocks: dict[str, Any] = {}
-        for name in ("bias", "linear", "shared", "pages", "blocks", "used"):
-            block = getattr(self, name)
-            blocks[name] = aligned_zeros(block.shape, block.dtype)
-            blocks[name][...] = block
-        return replace(self, **blocks)
+        return replace(self.packed(), bias=self.bias.copy(), linear=_aligned_copy(self.linear))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.packed().__dict__
 
     def widened(self, n_features: int, block: NDArray[Any]) -> Self:
         """Return the model with more features, in a longer block that its own is the front of."""
@@ -217,32 +285,35 @@ class PQR:
         return replace(self, linear=linear)
 
     def with_more_room(self) -> Self:
-        """Return the model with room for twice as many pages."""
-        n = int(self.used[0])
-        pages = new_pages(2 * len(self.pages), self.linear.dtype)
-        blocks = np.zeros(2 * len(self.blocks), dtype=np.int64)
+        """Return the model with room for twice as many pages, or more."""
+        n, capacity = int(self.used[0]), max(2 * len(self.pages), _LEAST_CAPACITY)
+        pages = new_pages(capacity, self.linear.dtype)
+        blocks = np.zeros(capacity, dtype=np.int64)
         pages[:n], blocks[:n] = self.pages[:n], self.blocks[:n]
         return replace(self, pages=pages, blocks=blocks, used=self.used.copy())
 
+    def of_settings(self, rule: Any, penalty: Any) -> Self:
+        """Return the model, which shares all numbers with this one, under other settings."""
+        if (rule, penalty) == (self.rule, self.penalty):
+            return self
+        return replace(self, rule=rule, penalty=penalty)
+
     def weights_only(self) -> Self:
         """Return a copy that holds what prediction needs and no more."""
-        n = int(self.used[0])
-        there = np.flatnonzero(self.pages[:n, :, 0].any(axis=1))
-        there = np.concatenate([[0], there])
+        packed = self.packed()
+        weights = packed._weights(packed.pages)[..., np.newaxis]
         return replace(
-            self,
+            packed,
             bias=self.bias[:1].copy(),
             linear=np.ascontiguousarray(self.linear[:, [0, -1]]),
-            shared=self.shared[:, :1].copy(),
-            pages=np.ascontiguousarray(self.pages[there, :, :1]),
-            blocks=self.blocks[there],
-            used=np.array([len(there)]),
-        )
+            pages=np.ascontiguousarray(weights),
+            rule=SGD(),
+        ).packed()
 
 
-def largest_block(order: int) -> int:
-    """Return the number of the last eight pairs of so many frequent features."""
-    return order * (order - 1) // 2 // PAGE
+def count_blocks(order: int) -> int:
+    """Return how many pages the crosses of so many frequent features take, the first included."""
+    return int(first_number(order + 1) - 1 >> PAGE_BITS) + 1
 
 
 def ranks_of(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -257,10 +328,16 @@ def ranks_of(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.
 def new_pages(capacity: int, dtype: DTypeLike) -> NDArray[Any]:
     """Allocate pages of zeros, or say in a MemoryError what they take."""
     try:
-        return aligned_zeros((capacity, PAGE, RECORD), dtype)
+        return aligned_zeros((capacity, PAGE, SHORT_RECORD), dtype)
     except MemoryError:
-        n_bytes = capacity * PAGE * RECORD * np.dtype(dtype).itemsize
+        n_bytes = capacity * PAGE * SHORT_RECORD * np.dtype(dtype).itemsize
         raise MemoryError(
             f"The weights of pairs take {n_bytes / 2**30:.1f} GiB, more than there is: give a "
             "lower order, or float32."
         ) from None
+
+
+def _aligned_copy(block: NDArray[Any]) -> NDArray[Any]:
+    copy = aligned_zeros(block.shape, block.dtype)
+    copy[...] = block
+    return copy

@@ -107,6 +107,8 @@ class Encoder:
             ]
             return {"map": pairs}
         if _records().get(kind.__name__) is kind:
+            if isinstance(value, PQR):
+                value = value.packed()
             fields = {
                 name: self.encode(getattr(value, name), f"{place}.{name}") for name in _fields(kind)
             }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm._jit.records import RECORD
+from polyfm._jit.records import RECORD, SHORT_RECORD
 from polyfm.estimators._target import TargetScale
 from polyfm.kernels import contract as kernels
 from polyfm.models._pqr_score import PAGE
@@ -15,7 +15,7 @@ from polyfm.models.difacto import NONE, DiFacto
 from polyfm.models.factorized import Factorized
 from polyfm.models.layout import Layout
 from polyfm.models.lifted import Lifted
-from polyfm.models.pqr import PQR, largest_block
+from polyfm.models.pqr import PQR, count_blocks
 from polyfm.persistence.container import ModelFileError
 from polyfm.persistence.frozen import FrozenDiFactoLearner, FrozenLearner, FrozenPQRLearner
 from polyfm.solvers.convex_learner import ConvexLearner
@@ -140,13 +140,12 @@ def _check_lifted(model: Lifted, layout: Layout, n_features: int) -> None:
 def _check_pqr(model: PQR, learner: PQRLearner, n_features: int) -> None:
     k, capacity, n_pages = len(model.frequent), len(model.blocks), int(model.used[0])
     is_frozen = isinstance(learner, FrozenPQRLearner)
-    planes, record = (1, 1) if is_frozen else (learner.n_planes, RECORD)
+    planes, record, pair = (1, 2, 1) if is_frozen else (learner.n_planes, RECORD, SHORT_RECORD)
     _check_shape("bias", model.bias, (planes,))
-    _check_shape("linear", model.linear, (n_features, record + is_frozen))
-    _check_shape("shared", model.shared, (k, record))
-    _check_shape("pages", model.pages, (capacity, PAGE, record))
+    _check_shape("linear", model.linear, (n_features, record))
+    _check_shape("pages", model.pages, (capacity, PAGE, pair))
     _check_shape("used", model.used, (1,))
-    dtypes = {block.dtype for block in (model.bias, model.linear, model.shared, model.pages)}
+    dtypes = {block.dtype for block in (model.bias, model.linear, model.pages)}
     if dtypes not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
         raise ModelFileError("the parameters are not of one floating-point type.")
     if model.units.size:
@@ -158,7 +157,7 @@ def _check_pqr(model: PQR, learner: PQRLearner, n_features: int) -> None:
     if not np.array_equal(np.where(marks < 0, -1.0, marks), ranks):
         raise ModelFileError("the frequent features do not fit the linear weights.")
     blocks = model.blocks[1:n_pages]
-    if not 1 <= n_pages <= capacity or np.any((blocks < 0) | (blocks > largest_block(k))):
+    if not 1 <= n_pages <= capacity or np.any((blocks < 1) | (blocks >= count_blocks(k))):
         raise ModelFileError("the pages do not fit the frequent features.")
 
 

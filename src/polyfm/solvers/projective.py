@@ -105,8 +105,10 @@ class PQRLearner(Learner):
         start : float, optional
             Where the bias starts.
         """
-        n_planes = int(updates.n_planes(settings.rule))
-        models = [PQR.zeros(n_features, features, n_planes, dtype, sizes) for features in frequent]
+        rule, penalty = settings.rule, settings.penalties.factors
+        models = [
+            PQR.zeros(n_features, features, rule, penalty, dtype, sizes) for features in frequent
+        ]
         if start:
             for model in models:
                 block = model.bias[:, np.newaxis]
@@ -155,9 +157,10 @@ class PQRLearner(Learner):
             When a prediction, a gradient or a weight is not a finite number.
         """
         order = read_only(rows.numbers if order is None else order)
-        models = self.rivals or [self.model]
-        rooms = [model.room(rows) for model in models]
-        sums, done = np.zeros(len(models)), 0
+        for k, model in enumerate(self._models):
+            self._replace(k, model.opened())
+        rooms = [model.room(rows) for model in self._models]
+        sums, done = np.zeros(len(rooms)), 0
         while done < len(order):
             part = order[done : done + self._next_size()]
             started = time.perf_counter()
@@ -191,8 +194,8 @@ class PQRLearner(Learner):
         while True:
             model = self.rivals[k] if self.rivals else self.model
             n, reason = epoch.learn_rows(
-                s.loss, s.rule, s.penalties, s.switches.bias, model.parameters, rows,
-                part[done:], float(self.n_visits + done), room, loss_sum, judged,
+                s.loss, s.penalties, s.switches.bias, model.parameters, rows, part[done:],
+                float(self.n_visits + done), room, loss_sum, judged,
             )  # fmt: skip
             done += n
             if reason == epoch.DONE:
@@ -304,7 +307,13 @@ class PQRLearner(Learner):
 
     def renewed(self, settings: Settings) -> Self:
         """Return a learner of the same model that goes on with other settings but its own seed."""
-        learner = replace(self, settings=replace(settings, seed=self.settings.seed))
+        rule, penalty = settings.rule, settings.penalties.factors
+        learner = replace(
+            self,
+            model=self.model.of_settings(rule, penalty),
+            rivals=[rival.of_settings(rule, penalty) for rival in self.rivals],
+            settings=replace(settings, seed=self.settings.seed),
+        )
         learner._slice = self._slice
         if not self.model.linear.flags.writeable:  # as that of a memory-mapped model
             return learner.copy()
@@ -353,7 +362,7 @@ def choose_together(learners: Any) -> None:
 
 
 def _checkpoint(model: PQR, rows: Rows, features: NDArray[np.int64]) -> Callable[[], None]:
-    small = [(block, block.copy()) for block in (model.bias, model.shared, model.used)]
+    small = [(block, block.copy()) for block in (model.bias, model.used)]
     linear = model.linear[features]
     undo_pairs = _checkpoint_pairs(model, rows)
 
@@ -369,12 +378,13 @@ def _checkpoint(model: PQR, rows: Rows, features: NDArray[np.int64]) -> Callable
 def _checkpoint_pairs(model: PQR, rows: Rows) -> Callable[[], None]:
     """Keep the records of the rows' pairs, or all pages where that is less."""
     pages, n_pages = model.pages, int(model.used[0])
-    n_pairs = int(epoch.count_pairs(model.linear, rows))
+    room = model.room(rows)
+    n_pairs = int(epoch.count_pairs(model.parameters, rows, room))
     if n_pairs > n_pages * PAGE:
         places = np.arange(n_pages * PAGE)
     else:
         places = np.empty(n_pairs, dtype=np.int64)
-        epoch.find_pairs(model.parameters, rows, model.room(rows), places)
+        epoch.find_pairs(model.parameters, rows, room, places)
     records = pages.reshape(-1, pages.shape[2])[places]
 
     def undo() -> None:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from polyfm._jit import generic, load_like, power, square_root, store
 from polyfm.penalties.contract import prox_quotient, subgradient
-from polyfm.updates import contract
+from polyfm.updates import compact, contract
 
 
 class FTRLProximal(NamedTuple):
@@ -174,12 +174,25 @@ def _begin(rule, penalty, memory, at, stride, count, weight, unit, share):
 @contract.step.implements(FTRLPower)
 @contract.step.implements(FTRLProximal)
 def _step(rule, penalty, memory, at, stride, count, g, rate, share):
+    weight = load_like(g, memory, at, count)
+    z = load_like(g, memory, at + stride, count)
     squares = load_like(g, memory, at + 2 * stride, count)
-    more = squares + g * g
-    raised = _raised(rule, more)
-    moved_centre = load_like(g, memory, at, count) * (raised - _raised(rule, squares))
-    z = load_like(g, memory, at + stride, count) + g * rate - moved_centre
+    z, squares = compact.moved(rule, penalty, weight, z, squares, g, rate)
     store(memory, at + stride, count, z)
-    store(memory, at + 2 * stride, count, more)
-    curvature = raised + _damping(rule, rate)
+    store(memory, at + 2 * stride, count, squares)
+    curvature = _raised(rule, squares) + _damping(rule, rate)
     store(memory, at, count, prox_quotient(penalty, -z, rate * share, curvature))
+
+
+@compact.moved.implements(FTRLPower)
+@compact.moved.implements(FTRLProximal)
+def _moved(rule, penalty, weight, z, squares, g, rate):
+    more = squares + g * g
+    moved_centre = weight * (_raised(rule, more) - _raised(rule, squares))
+    return z + g * rate - moved_centre, more
+
+
+@compact.weight.implements(FTRLPower)
+@compact.weight.implements(FTRLProximal)
+def _weight(rule, penalty, z, squares, rate):
+    return prox_quotient(penalty, -z, rate, _raised(rule, squares) + _damping(rule, rate))

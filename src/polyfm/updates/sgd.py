@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from polyfm._jit import load_like, store
 from polyfm.penalties.contract import prox
-from polyfm.updates import contract
+from polyfm.updates import compact, contract
 
 
 class SGD(NamedTuple):
@@ -59,3 +59,14 @@ def _begin(rule, penalty, memory, at, stride, count, weight, unit, share):
 def _step(rule, penalty, memory, at, stride, count, g, rate, share):
     weight = load_like(g, memory, at, count)
     store(memory, at, count, prox(penalty, weight - g * rate, rate * share))
+
+
+@compact.weight.implements(SGD)
+def _weight(rule, penalty, weight, visits, rate):
+    return weight
+
+
+@compact.moved.implements(SGD)
+def _moved(rule, penalty, weight, first, visits, g, rate):
+    visits = visits + 1.0
+    return prox(penalty, weight - g * rate, rate / visits), visits

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from pqr_twin import Twin, coordinates, expanded, expansion_index, strengths_of, units_of
 
 from polyfm import PQRClassifier, PQRRegressor
-from polyfm.estimators._pqr import _sizes
 from polyfm.losses import Huber, Logistic, Poisson, Quantile, Squared, SquaredHinge
 from polyfm.losses import contract as losses
 from polyfm.models.pqr import ranks_of
@@ -136,28 +135,33 @@ def test_pairs_of_infrequent_features_have_no_weight(X, random):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_growing_pages_changes_no_bit(random, dtype):
-    """Rows that fill thousands of pages one by one, against room for all from the start."""
+@pytest.mark.parametrize("solver", ["ftrl", "sgd"])
+def test_pages_made_one_by_one_change_no_bit(random, monkeypatch, dtype, solver):
+    """Rows that fill hundreds of pages as they are needed, against pages for all pairs."""
     X = sp.random_array((400, 300), density=0.1, rng=random, dtype=dtype).tocsr()
     y = random.normal(size=400)
-    model = PQRRegressor(order=300, max_iter=1).fit(X, y)
-    learner = model._learners[0]
-    assert len(learner.model.pages) > 1024
-    roomy = PQRRegressor(order=300, max_iter=1)
-    roomy.fit(X, y)
-    fresh = roomy._learners[0]
-    empty = type(fresh).of_orders(
-        [model.frequent_features_],
-        fresh.settings,
-        n_features=300,
-        dtype=dtype,
-        sizes=_sizes(roomy._check_labelled(X, y, None, reset=False)),
-    )
-    for _ in range(8):
-        empty._replace(0, empty.model.with_more_room())
-    empty.add_and_learn(roomy._solver_rows(roomy._check_labelled(X, y, None, reset=False))[0])
-    assert len(empty.model.pages) > len(learner.model.pages)
-    for name in ("bias", "linear", "shared"):
-        np.testing.assert_array_equal(getattr(empty.model, name), getattr(learner.model, name))
-    for one, other in zip(empty.model.pair_weights(), learner.model.pair_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    settings = {"order": 300, "max_iter": 2, "solver": solver, "learning_rate": 0.05}
+    opened = PQRRegressor(**settings).fit(X, y)
+    monkeypatch.setattr("polyfm.models.pqr._MOST_BLOCKS_OPEN", 0)
+    paged = PQRRegressor(**settings).fit(X, y)
+    one, other = opened._learners[0].model, paged._learners[0].model
+    assert one.directory.size == 0 and other.directory.size > 0
+    assert 512 < other.used[0] <= len(other.directory)
+    for name in ("bias", "linear"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    np.testing.assert_array_equal(one.shared_weights(), other.shared_weights())
+    for now, then in zip(one.pair_weights(), other.pair_weights(), strict=True):
+        np.testing.assert_array_equal(now, then)
+    np.testing.assert_array_equal(opened.predict(X), paged.predict(X))
+
+
+def test_pages_exist_where_rows_have_touched_pairs(random, monkeypatch):
+    monkeypatch.setattr("polyfm.models.pqr._MOST_BLOCKS_OPEN", 0)
+    d = 600
+    X = sp.csr_array(np.eye(d)[::3] + np.eye(d)[1::3])
+    model = PQRRegressor(frequent=np.arange(d), max_iter=1).fit(X, random.normal(size=d // 3))
+    learnt = model._learners[0].model
+    assert model.pair_weights_.nnz == d // 3
+    assert learnt.used[0] <= d // 3 + 1 < len(learnt.directory) // 4
+    packed = learnt.packed()
+    assert len(packed.pages) == packed.used[0] == learnt.used[0]
