@@ -30,6 +30,7 @@ from polyfm.data import (
     load_libffm,
     load_svmlight,
     load_vw,
+    table_streams,
 )
 from polyfm.online.streams import iter_batches
 from polyfm.persistence.container import read_container
@@ -579,3 +580,21 @@ def test_a_checkpoint_of_other_rows(run: Run, folder: Path) -> None:
 def test_public_names() -> None:
     assert repr(Checkpoint("run.polyfm", rows=10)).startswith("Checkpoint('run.polyfm', rows=10")
     assert Source("a.svm").layout == "svmlight"
+
+
+@pytest.mark.parametrize("way", [[], ["--encoder", "hashing", "--bits", 12]])
+def test_columns_that_change_their_kind(
+    way: list[object], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_streams, "_BLOCK", 4096)
+    lines = [f"{i % 2},{i % 5},{'x' if i % 2 else 'y'}" for i in range(4_000)]
+    Path("ids.csv").write_text("click,id,device\n" + "\n".join([*lines, "1,k7,x"]) + "\n")
+    words = ["--target", "click", "--model", "m", "--max-iter", 1, "--checkpoint", "c", *way]
+    told = run("train", "ids.csv", *words)
+    assert told.code == 2 and "say --text 'id' if it holds text" in told.err
+    told = run("train", "ids.csv", *words, "--text", "id")
+    assert told.code == 0, told.err
+    assert "say --text 'id'" in run("evaluate", "ids.csv", "--model", "m").err
+    figures = run("evaluate", "ids.csv", "--model", "m", "--text", "id", "--json").out
+    assert json.loads(figures)["accuracy"] > 0.99
+    assert "no column 'nope'" in run("predict", "ids.csv", "--model", "m", "--text", "nope").err

@@ -302,6 +302,11 @@ def add_layout(parser: Any) -> None:
         "--separator", metavar="CHARACTER",
         help="between the cells of a CSV file (default: a comma; a tab in .tsv files)",
     )  # fmt: skip
+    for kind, words in (("text", "text, however its first cells look"), ("number", "numbers")):
+        parser.add_argument(
+            f"--{kind}", action="append", default=[], metavar="COLUMN", dest=f"{kind}_columns",
+            help=f"a column of a CSV file that holds {words}; may be repeated",
+        )  # fmt: skip
     parser.add_argument(
         "--zero-based", choices=("auto", "true", "false"), default="auto",
         help="whether indices of svmlight and libffm files start at 0 (default: auto)",

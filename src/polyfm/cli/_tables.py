@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +14,14 @@ from numpy.typing import NDArray
 from polyfm.cli._files import STDIN, on_disk
 from polyfm.cli._progress import Progress
 from polyfm.cli._reading import BATCH_ROWS, Reading, size_of, unchanged
-from polyfm.data import Batch, HashingEncoder, iter_csv, iter_parquet, load_csv
+from polyfm.data import (
+    Batch,
+    HashingEncoder,
+    TextFormatError,
+    iter_csv,
+    iter_parquet,
+    load_csv,
+)
 from polyfm.data._arrow import pyarrow_or_none
 from polyfm.data.frames import read_table
 from polyfm.online.streams import iter_events
@@ -115,9 +123,11 @@ class TableReading(Reading):
         separator = separator_of(self._args.separator, self._names[0])
         if pyarrow_or_none() is None:
             return _whole(self._names, self._args.target, separator)
-        on_error = getattr(self._args, "on_error", "raise")
-        batches = iter_csv(self._names, separator=separator, on_error=on_error, **common)
-        return unchanged(self._names, batches)
+        on_error, types = getattr(self._args, "on_error", "raise"), types_of(self._args)
+        batches = iter_csv(
+            self._names, separator=separator, types=types, on_error=on_error, **common
+        )
+        return unchanged(self._names, in_flags(batches))
 
     @property
     def fields(self) -> NDArray[np.int64] | None:
@@ -255,6 +265,23 @@ def separator_of(given: str | None, name: str) -> str:
     if given is not None and len(given) != 1:
         raise ValueError(f"--separator must be one character, got {given!r}.")
     return given or ("\t" if ".tsv" in Path(name).suffixes else ",")
+
+
+def types_of(args: argparse.Namespace) -> dict[str, str]:
+    """Return what columns of CSV files hold, as the flags say."""
+    return {
+        **dict.fromkeys(args.number_columns, "number"),
+        **dict.fromkeys(args.text_columns, "text"),
+    }
+
+
+def in_flags(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Yield batches; where an error tells of ``types``, name the flag instead."""
+    try:
+        yield from batches
+    except TextFormatError as error:
+        told = re.sub(r"say types=\{'(.*?)': '(\w+)'\}", r"say --\2 '\1'", str(error))
+        raise (error if told == str(error) else ValueError(told)) from None
 
 
 def _whole(names: Sequence[str], target: str | None, separator: str) -> Iterator[Batch]:

@@ -21,7 +21,7 @@ from polyfm.cli._files import STDIN, TABLES, on_disk, whole_numbers
 from polyfm.cli._models import say
 from polyfm.cli._progress import Progress
 from polyfm.cli._reading import VW_BITS, is_dataset, one_format, reading, size_of, unchanged
-from polyfm.cli._tables import separator_of
+from polyfm.cli._tables import in_flags, separator_of, types_of
 from polyfm.cli._targets import Targets
 from polyfm.cli.convert import convert_rows
 from polyfm.data import (
@@ -130,7 +130,7 @@ def _of_files(
 def _has_to_be_in_parts(args: argparse.Namespace, names: Sequence[str], layout: str) -> bool:
     if args.checkpoint is not None or args.max_memory is not None or _asks_for_one_pass(args):
         return True
-    if layout in TABLES and (len(names) > 1 or args.on_error == "skip"):
+    if layout in TABLES and (len(names) > 1 or args.on_error == "skip" or types_of(args)):
         return True
     packed = any(name.lower().endswith(_PACKED) for name in names)
     size = size_of(names)
@@ -166,7 +166,8 @@ class _Told(Source):
     ) -> Iterator[Any]:
         """Read the rows after the first ``skip``."""
         self.told.restart()
-        for batch in unchanged(self.path, super().batches(skip, progress or self.told.add_bytes)):
+        batches = in_flags(super().batches(skip, progress or self.told.add_bytes))
+        for batch in unchanged(self.path, batches):
             yield batch
             self.told.add_rows(batch.n_rows)
         self.told.erase()
@@ -178,7 +179,7 @@ def _source(args: argparse.Namespace, names: Sequence[str], layout: str) -> _Tol
     source = _Told(
         path, layout=layout, n_features=args.n_features, zero_based=_base(args.zero_based),
         target=args.target, on_error=args.on_error, n_bits=args.n_bits or VW_BITS,
-        separator=separator_of(args.separator, names[0]),
+        separator=separator_of(args.separator, names[0]), types=types_of(args),
     )  # fmt: skip
     source.told = Progress.silent()
     if layout in TABLES and args.encoder == "hashing":

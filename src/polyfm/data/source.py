@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ class Source:
         The column of a table to predict.
     separator : str, optional
         Between the cells of a CSV file; by the ending if None.
+    types : dict of str to {"number", "text"}, optional
+        What columns of a CSV file hold, where its first 4 MB do not tell.
     encoder : transformer, optional
         A fitted encoder that turns a table into a matrix.
     n_bits : int, default=18
@@ -81,6 +83,7 @@ class Source:
         zero_based: bool | str = "auto",
         target: str | None = None,
         separator: str | None = None,
+        types: Mapping[str, str] | None = None,
         encoder: Any = None,
         n_bits: int = 18,
         on_error: str = "raise",
@@ -88,6 +91,7 @@ class Source:
         self.path, self.layout = path, layout_of(path, layout)
         self.batch_rows, self.n_features = int(batch_rows), n_features
         self.zero_based, self.target, self.separator = zero_based, target, separator
+        self.types = types
         self.encoder, self.n_bits, self.on_error = encoder, n_bits, on_error
         if self.layout == "vw":
             self.n_features = 2**n_bits
@@ -145,7 +149,8 @@ class Source:
             tables = iter_parquet(self.path, **options)
         else:
             separator = self.separator or _separator(self.name)
-            tables = iter_csv(self.path, separator=separator, on_error=self.on_error, **options)
+            options |= {"types": self.types, "on_error": self.on_error}
+            tables = iter_csv(self.path, separator=separator, **options)
         rest = after(tables, skip)
         yield from rest if self.encoder is None else encode(rest, self.encoder)
 
