@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from polyfm._jit.records import RECORD
 from polyfm.data._examine import is_binary
 from polyfm.data.rows import as_rows, read_only
 from polyfm.estimators import _parts
@@ -29,6 +30,8 @@ from polyfm.solvers._epoch import Penalties, Switches
 from polyfm.solvers.learner import Settings
 from polyfm.solvers.projective import PQRLearner, choose_together
 from polyfm.updates import SGD, FTRLProximal
+from polyfm.updates import contract as updates
+from polyfm.updates.ftrl import learning_rates
 
 _LARGEST_CANDIDATE = 4000
 _N_HALVINGS = 5
@@ -275,6 +278,23 @@ class ProjectiveQuadratic(Streamed):
     def coef_(self) -> NDArray[Any]:
         """Linear weights w, (n_features,) or (n_classes, n_features)."""
         return self._stacked([learner.model.linear_weights() for learner in self._warmed_up()])
+
+    @property
+    def learning_rates_(self) -> NDArray[np.float64]:
+        """Present learning rate of each linear weight, (n_features,) or (n_classes, n_features).
+
+        In the unit of the standardised target and column, if ``fit`` came first.
+        """
+        rates = []
+        for learner in self._warmed_up():
+            rule, linear = learner.settings.rule, learner.model.linear
+            if linear.shape[1] < RECORD:
+                raise AttributeError("there are no learning rates in a model saved without state.")
+            if isinstance(rule, SGD):
+                rates.append(np.full(len(linear), updates.rate(rule, float(learner.n_visits))))
+            else:
+                rates.append(learning_rates(rule, linear[:, 2], rule.learning_rate))
+        return np.asarray(rates[0] if len(rates) == 1 else np.stack(rates))
 
     @property
     def shared_weights_(self) -> NDArray[Any]:

@@ -108,6 +108,8 @@ class PQRRegressor(ProjectiveQuadratic, FMRegressor):
         Weights of pairs that are not 0: p_ij at (i, j), i < j.
     shared_weights_ : ndarray of shape (order_,)
         Weights q of each frequent feature's crosses with all infrequent ones.
+    learning_rates_ : ndarray of shape (n_features,)
+        The rate that each linear weight has come to.
     history_ : dict of str to list of float
         Per pass: ``"loss"``, the mean loss of each row just before it was learnt;
         ``"validation_..."``; ``"seconds"`` and ``"rows_per_second"``.
@@ -328,6 +330,8 @@ class PQRClassifier(ProjectiveQuadratic, FMClassifier):
         Weights of pairs that are not 0: p_ij at (i, j), i < j.
     shared_weights_ : ndarray of shape (order_,) or (n_classes, order_)
         Weights q of each frequent feature's crosses with all infrequent ones.
+    learning_rates_ : ndarray of shape (n_features,) or (n_classes, n_features)
+        The rate that each linear weight has come to.
     history_ : dict of str to list of float
         Per pass: ``"loss"``, the mean loss of each row just before it was learnt;
         ``"validation_..."``; ``"seconds"`` and ``"rows_per_second"``.

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import polyfm
-from polyfm import DivergenceError, PQRClassifier, PQRRegressor
+from polyfm import DivergenceError, FTRLRegressor, PQRClassifier, PQRRegressor
 from polyfm.solvers.projective import PQRLearner
 
 
@@ -324,3 +324,18 @@ def test_order_auto_is_within_a_percent_on_movielens(ids, learning_rate, best):
     progressive = [model.history_["loss"][0] for model in fixed]
     assert auto.history_["loss"][0] <= 1.01 * min(progressive)
     assert max(progressive) > 1.03 * min(progressive)
+
+
+def test_learning_rates_fall_with_the_squared_gradients():
+    X = sp.csr_matrix(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=np.float64))
+    model = PQRRegressor(order=0, learning_rate=0.5, damping=1.0, alpha=0.0).partial_fit(
+        X, [1.0, 1.0, 2.0]
+    )
+    linear = FTRLRegressor(learning_rate=0.5, damping=1.0, alpha=0.0).partial_fit(
+        X, [1.0, 1.0, 2.0]
+    )
+    np.testing.assert_allclose(model.learning_rates_, linear.learning_rates_)
+    descent = PQRRegressor(order=0, solver="sgd", learning_rate=0.5, power_t=0.5).partial_fit(
+        X, [1, 1, 2]
+    )
+    np.testing.assert_allclose(descent.learning_rates_, 0.5 / np.sqrt(1.0 + 3.0))
