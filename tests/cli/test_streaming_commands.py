@@ -397,6 +397,7 @@ def test_solvers_that_need_all_rows_take_datasets(run: Run, folder: Path) -> Non
         ("train {}/empty.svm --model m", "the file is empty"),
         ("train {}/empty.svm --model m --n-features 3 --max-iter 1", "has no rows"),
         ("train {}/empty.svm --model m --checkpoint c", "no rows in it"),
+        ("train {}/one.svm --model m --n-features 9 --max-iter 1", "rows all have the target 1"),
         ("train {}/bare.d --model m", "has no targets"),
         ("train {}/bare.d {}/all.svm --model m", "several datasets are not read as one"),
         ("train {}/svm.d --model m --n-features 5", "--n-features 5: there are 21 columns"),
@@ -419,6 +420,7 @@ def test_what_is_wrong_is_told(
 ) -> None:
     (folder / "empty.svm").write_text("")
     (folder / "empty").write_text("")
+    (folder / "one.svm").write_text("1 1:1\n1 2:1\n")
     (folder / "other.csv").write_text("user,seconds\n1,2\n")
     if not (folder / "svm.d").exists():
         assert main(["convert", str(folder / "all.svm"), str(folder / "svm.d"), "--quiet"]) == 0
@@ -598,3 +600,17 @@ def test_columns_that_change_their_kind(
     figures = run("evaluate", "ids.csv", "--model", "m", "--text", "id", "--json").out
     assert json.loads(figures)["accuracy"] > 0.99
     assert "no column 'nope'" in run("predict", "ids.csv", "--model", "m", "--text", "nope").err
+
+
+def test_online_learns_datasets_and_vowpal_wabbit_text(run: Run, folder: Path, vw: Path) -> None:
+    assert run("convert", folder / "all.csv", "d", "--target", "liked").code == 0
+    assert run("convert", vw, "v").code == 0
+    for data in ("d", "v", vw):
+        told = run("online", data, "--model", "fm", "--batch-size", 50, "--output", "m")
+        assert told.code == 0, told.err
+        assert "400 rows in all" in told.out
+        rows = folder / "all.csv" if data == "d" else vw
+        told = run("evaluate", rows, "--model", "m", "--json")
+        assert told.code == 0, told.err
+        assert json.loads(told.out)["AUC"] > 0.55
+    assert run("predict", "d", "--model", "m").code == 2

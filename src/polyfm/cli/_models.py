@@ -24,8 +24,13 @@ from polyfm.cli._reading import (
 )
 from polyfm.cli._tables import EventReading, Known, TableReading
 from polyfm.data import Batch, Dataset, TextFormatError
+from polyfm.data._table_encoder import TableEncoder
 from polyfm.data.prefetch import prefetched
 from polyfm.persistence import SavedModel, load_pipeline
+from polyfm.persistence.files import encoder_of
+
+_ENCODER = "encoder.json"
+"""What polyfm convert calls the encoder of a table."""
 
 
 class Prepared(NamedTuple):
@@ -235,10 +240,23 @@ def _bits_of(name: str, saved: SavedModel) -> int:
     return bits
 
 
+def encoder_in(dataset: Dataset) -> TableEncoder | None:
+    """Return the encoder that is kept with a dataset."""
+    if _ENCODER not in dataset.attachments:
+        return None
+    return encoder_of(dataset.attachment(_ENCODER).decode())
+
+
+def kept_notes(dataset: Dataset) -> dict[str, Any]:
+    """Return what a model has to remember of the files that a dataset was made from."""
+    kept = ("format", "zero_based", "target")
+    return {"format": "dataset", **{k: dataset.notes[k] for k in kept if k in dataset.notes}}
+
+
 def check_same_columns(dataset: Dataset, saved: SavedModel) -> None:
     """Raise a ValueError where the columns of a dataset are not those of a model."""
     name, notes = dataset.path, dataset.notes
-    encoder = dataset.attachment("encoder.json") if "encoder.json" in dataset.attachments else None
+    encoder = dataset.attachment(_ENCODER) if _ENCODER in dataset.attachments else None
     if saved.encoder is not None and not _is_encoding(encoder, saved.encoder):
         raise ValueError(
             f"{name} was not made by the encoder of the model, so that its columns mean something "

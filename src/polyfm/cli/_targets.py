@@ -49,6 +49,13 @@ class Targets:
                 self._counts = None
 
     @property
+    def only_one(self) -> str | None:
+        """The only target there is, as text; None where there are several."""
+        if self._counts is None or len(self._counts) != 1:
+            return None
+        return _shown(next(iter(self._counts)))
+
+    @property
     def are_labels(self) -> bool:
         """Whether they look like labels: no numbers, or two of them."""
         return not self.is_number or (self._counts is not None and len(self._counts) == 2)

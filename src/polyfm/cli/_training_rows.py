@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from polyfm.cli._encoding import HASH_BITS, TableEncoding, numeric, sets
 from polyfm.cli._files import STDIN, TABLES, on_disk, whole_numbers
-from polyfm.cli._models import say
+from polyfm.cli._models import encoder_in, kept_notes, say
 from polyfm.cli._progress import Progress
 from polyfm.cli._reading import VW_BITS, is_dataset, one_format, reading, size_of, unchanged
 from polyfm.cli._tables import in_flags, separator_of, types_of
@@ -41,7 +41,6 @@ from polyfm.data._writing import SHARD_ROWS
 from polyfm.data.frames import read_table
 from polyfm.data.source import Batches, Source
 from polyfm.estimators._out_of_core import learns_in_one_pass
-from polyfm.persistence.files import encoder_of
 
 MOST_IN_MEMORY = 256_000_000
 """Bytes of text; files beyond are learnt in parts."""
@@ -233,6 +232,12 @@ def _of_stream(
     source.told = progress
     n_features = source.n_features or first.X.shape[1]
     targets = Targets.of([whole_numbers(first.targets)])
+    if targets.only_one is not None:
+        raise ValueError(
+            f"the first {targets.n_rows:,} rows all have the target {targets.only_one}, so that "
+            "one pass over the rows in this order learns little: shuffle them, or convert them and "
+            "train on the dataset."
+        )
     return Rows(X, None, None, targets, None, n_features, encoder, notes)
 
 
@@ -269,11 +274,7 @@ def _of_dataset(args: argparse.Namespace, dataset: Dataset, kinds: Mapping[str, 
         raise ValueError(f"{dataset.path} has no {'targets' if dataset.n_rows else 'rows'}.")
     if args.n_features not in (None, dataset.n_features):
         raise ValueError(f"--n-features {args.n_features}: there are {dataset.n_features} columns.")
-    encoder = None
-    if "encoder.json" in dataset.attachments:
-        encoder = encoder_of(dataset.attachment("encoder.json").decode())
-    kept = ("format", "zero_based", "target")
-    notes = {"format": "dataset", **{k: dataset.notes[k] for k in kept if k in dataset.notes}}
+    encoder, notes = encoder_in(dataset), kept_notes(dataset)
     X, target, weight = dataset, None, None
     if not takes_sources(kinds):
         X, target, weight = dataset.rows(0, dataset.n_rows)

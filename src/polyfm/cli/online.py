@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,11 @@ import numpy as np
 from polyfm import estimators
 from polyfm.cli import _flags
 from polyfm.cli._files import STDIN, TABLES, check_writable, size_of
-from polyfm.cli._models import is_classifier, say
+from polyfm.cli._models import encoder_in, is_classifier, kept_notes, say
+from polyfm.cli._progress import Progress
+from polyfm.cli._reading import FORMATS, is_dataset
+from polyfm.cli._reading import size_of as bytes_of
+from polyfm.data import Dataset
 from polyfm.data.batches import Batch
 from polyfm.data.source import layout_of
 from polyfm.online.progressive import Progressive, line_of
@@ -30,7 +32,6 @@ _FAMILIES: dict[str, str] = {
 }
 _DEFAULTS = {"random_state": 0}
 _COLUMNS_OF_TABLES, _COLUMNS = 1 << 18, 1 << 24
-_SECONDS_BETWEEN_DRAWS = 0.2
 _READING = ("file", "target", "numbers", "format", "separator", "zero_based", "batch_size")
 """Arguments that have to be the same when a run goes on."""
 _EPILOG = """examples:
@@ -58,9 +59,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add description and arguments."""
     parser.description = "Learn a stream of rows, and judge the model as it goes by."
     parser.epilog = _EPILOG
-    parser.add_argument("file", metavar="FILE", help="svmlight, libffm, CSV or Parquet")
     parser.add_argument(
-        "--format", choices=("auto", "svmlight", "libffm", *TABLES), default="auto",
+        "file", metavar="FILE", help="svmlight, libffm, Vowpal Wabbit, CSV or Parquet, or a dataset"
+    )
+    parser.add_argument(
+        "--format", choices=FORMATS, default="auto",
         help="of FILE; auto goes by its ending (default: auto)",
     )  # fmt: skip
     parser.add_argument("--separator", metavar="CHARACTER", help="between the cells of a CSV file")
@@ -151,16 +154,22 @@ def _check(args: argparse.Namespace) -> None:
         raise ValueError("--resume goes on from a checkpoint: name it by --checkpoint.")
 
 
-def _batches(args: argparse.Namespace, skip: int) -> Any:
+def _batches(args: argparse.Namespace, skip: int, progress: Progress) -> Any:
+    stream = Dataset(args.file) if is_dataset(args.file) else args.file
     return iter_batches(
-        args.file, args.rows_at_once, target=args.target, numbers=args.numbers,
+        stream, args.rows_at_once, target=args.target, numbers=args.numbers,
         layout=args.format, separator=args.separator, zero_based=args.zero_based, skip=skip,
+        progress=progress.add_bytes,
     )  # fmt: skip
+
+
+def _format(args: argparse.Namespace) -> str:
+    return "dataset" if is_dataset(args.file) else layout_of(args.file, args.format)
 
 
 def _begun(args: argparse.Namespace) -> Progressive:
     """Make a model that suits the first batch."""
-    first = next(_batches(args, 0), None)
+    first = next(_batches(args, 0, Progress.silent()), None)
     if first is None:
         raise ValueError(f"{args.file} has no rows.")
     task, classes = _task(args, first), None
@@ -174,7 +183,7 @@ def _begun(args: argparse.Namespace) -> Progressive:
         classes = np.sort(classes)
     kinds = _kinds(args.model)
     given = _given(args, kinds, task)
-    is_table = layout_of(args.file, args.format) in TABLES
+    is_table = _format(args) in TABLES
     given.setdefault("max_features", _COLUMNS_OF_TABLES if is_table else _COLUMNS)
     metrics = None if args.metrics is None else args.metrics.split(",")
     return Progressive(kinds[task](**given), metrics, args.window, classes)
@@ -226,8 +235,8 @@ def _reading(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _go(args: argparse.Namespace, run_: Progressive) -> None:
-    bar = _Bar(args)
-    for batch in _batches(args, run_.n_rows):
+    bar = Progress(args, bytes_of([args.file]))
+    for batch in _batches(args, run_.n_rows, bar):
         due = run_.n_rows // args.every
         if run_.take(batch):
             bar.erase()
@@ -235,45 +244,28 @@ def _go(args: argparse.Namespace, run_: Progressive) -> None:
                 print(line_of(run_.windows[-1]), flush=True)
         if args.checkpoint and run_.n_rows // args.every > due:
             _save(args, run_, args.checkpoint)
-        bar.draw(run_)
+        bar.add_rows(batch.n_rows)
     bar.erase()
-
-
-class _Bar:
-    """One line on a terminal that tells how far a run is."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._shows = not args.quiet and sys.stderr.isatty()
-        self._last, self._drawn = 0.0, 0
-
-    def draw(self, run_: Progressive) -> None:
-        now = time.monotonic()
-        if not self._shows or now - self._last < _SECONDS_BETWEEN_DRAWS:
-            return
-        text = f"{run_.n_rows:,} rows  {run_.n_rows / max(run_.seconds, 1e-9):,.0f} rows/s"
-        print("\r" + text.ljust(self._drawn), end="", file=sys.stderr, flush=True)
-        self._last, self._drawn = now, len(text)
-
-    def erase(self) -> None:
-        if self._drawn:
-            print("\r" + " " * self._drawn + "\r", end="", file=sys.stderr, flush=True)
-            self._drawn = 0
 
 
 def _save(args: argparse.Namespace, run_: Progressive, path: str) -> None:
     notes = {
-        "format": layout_of(args.file, args.format),
+        "format": _format(args),
         "task": "classification" if is_classifier(run_.model) else "regression",
         "zero_based": args.zero_based,
         "target": args.target,
     }
+    encoder = None
     if notes["format"] in TABLES:
         notes["numbers"] = args.numbers
+    elif notes["format"] == "dataset":
+        dataset = Dataset(args.file)
+        encoder, notes = encoder_in(dataset), {**notes, **kept_notes(dataset)}
     else:
         notes["dtype"] = "float64"
     if path == args.checkpoint:
         notes["online"] = {"reading": _reading(args), "progress": run_.state()}
-    save_model(run_.model, path, notes=notes)
+    save_model(run_.model, path, encoder=encoder, notes=notes)
 
 
 def _tell_total(run_: Progressive) -> None:

@@ -69,6 +69,7 @@ Size: files of more than 256 MB (64 MB of packed ones) are learnt in parts, as a
 convert is. Without a dataset, they are first written to a temporary one; not so with --max-iter 1
 and columns whose number is known (--n-features; --encoder hashing; Vowpal Wabbit text), which are
 learnt as they are read, and may come from a pipe. --checkpoint and --max-memory ask for parts, too.
+In parts, --encoder onehot, which has to see a whole table first, gives way to vocabulary.
 
 Checkpoints: FILE is a model file, replaced as a whole every so many rows. A training that was
 killed goes on from it with --resume, to the same model as if it had not been.

@@ -20,6 +20,7 @@ from polyfm.data.lines import TextFormatError
 from polyfm.data.source import after, as_batch, layout_of
 from polyfm.data.table_streams import iter_parquet
 from polyfm.data.text import iter_libffm, iter_svmlight
+from polyfm.data.vw import iter_vw
 
 
 def iter_batches(
@@ -32,13 +33,14 @@ def iter_batches(
     separator: str | None = None,
     zero_based: bool = False,
     skip: int = 0,
+    progress: Progress | None = None,
 ) -> Iterator[Batch]:
     """Cut a stream into batches.
 
     Parameters
     ----------
     stream : path, Dataset, tuple of arrays, or iterable of batches
-        A svmlight, libffm, CSV or Parquet file, which is read piece by piece; a
+        A svmlight, libffm, Vowpal Wabbit, CSV or Parquet file, read piece by piece; a
         :class:`polyfm.data.Dataset`; rows (X, y) or (X, y, weight) at once; or anything that
         yields such batches, which are then taken as they are.
     batch_size : int, default=1000
@@ -48,7 +50,7 @@ def iter_batches(
     numbers : collection of str, default=()
         Columns of a CSV file that are numbers. All other cells are categories, ``name=cell``; an
         empty cell is nothing.
-    layout : {"auto", "svmlight", "libffm", "csv", "parquet"}, default="auto"
+    layout : {"auto", "svmlight", "libffm", "vw", "csv", "parquet"}, default="auto"
         Format of a file; "auto" goes by its ending.
     separator : str, optional
         Between the cells of a CSV file; a comma, or a tab for ``.tsv``, if None.
@@ -56,6 +58,8 @@ def iter_batches(
         Whether the first column of a svmlight or libffm file is written 0 or 1.
     skip : int, default=0
         Rows to leave out at the start.
+    progress : callable, optional
+        Called with the number of bytes of a file read since the last call.
 
     Yields
     ------
@@ -71,7 +75,7 @@ def iter_batches(
         raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
     if isinstance(stream, str | os.PathLike):
         yield from _from_file(
-            Path(stream), batch_size, target, numbers, layout, separator, zero_based, skip
+            Path(stream), batch_size, target, numbers, layout, separator, zero_based, skip, progress
         )
     elif isinstance(stream, Dataset):
         yield from stream.iter_batches(batch_size, skip)
@@ -99,19 +103,25 @@ def _from_file(
     separator: str | None,
     zero_based: bool,
     skip: int,
+    progress: Progress | None,
 ) -> Iterator[Batch]:
     layout = layout_of(path, layout)
+    common: dict[str, Any] = {
+        "batch_rows": batch_size, "dtype": np.float64, "skip": skip, "progress": progress,
+    }  # fmt: skip
+    if layout == "vw":
+        yield from iter_vw(path, **common)
+        return
     if layout in ("svmlight", "libffm"):
         read = iter_svmlight if layout == "svmlight" else iter_libffm
-        yield from read(
-            path, batch_rows=batch_size, zero_based=zero_based, dtype=np.float64, skip=skip
-        )
+        yield from read(path, zero_based=zero_based, **common)
         return
     if target is None:
         raise ValueError(f"{path} is a table: name the column to predict by target.")
     yield from iter_events(
-        [path], batch_size, layout, target=target, numbers=numbers, separator=separator, skip=skip
-    )
+        [path], batch_size, layout, target=target, numbers=numbers, separator=separator, skip=skip,
+        progress=progress,
+    )  # fmt: skip
 
 
 def iter_events(
