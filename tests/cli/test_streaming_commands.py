@@ -21,7 +21,7 @@ from commands import N, Run
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from polyfm import Checkpoint, FMClassifier, FMRegressor, FTRLClassifier, load_model, load_pipeline
-from polyfm.cli import _reading, _tables, _training_rows, main
+from polyfm.cli import _progress, _reading, _tables, _training_rows, main
 from polyfm.data import (
     Dataset,
     Source,
@@ -614,3 +614,22 @@ def test_online_learns_datasets_and_vowpal_wabbit_text(run: Run, folder: Path, v
         assert told.code == 0, told.err
         assert json.loads(told.out)["AUC"] > 0.55
     assert run("predict", "d", "--model", "m").code == 2
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_terminal_sees_bytes_and_a_rate(
+    run: Run, folder: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_progress, "_SECONDS_BETWEEN_DRAWS", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    for words in (
+        ["predict", folder / "all.svm", "--model", models["svm"], "--output", "o.csv"],
+        ["evaluate", folder / "all.csv", "--model", models["csv"]],
+        ["train", folder / "all.svm", "--model", "m", "--n-features", 21, "--max-iter", 1],
+        ["online", folder / "all.svm", "--model", "ftrl"],
+    ):
+        told = run(*words)
+        assert told.code == 0, told.err
+        drawn = [part for part in told.err.split("\r") if "MB/s" in part and "%" in part]
+        assert any(f"{N} rows" in part and "100%" in part for part in drawn), told.err
+        assert "%" not in run(*words, "--quiet").err
