@@ -71,9 +71,15 @@ class Dataset:
 
     Examples
     --------
-    >>> dataset = polyfm.data.Dataset.write("clicks.data", [(X, y)])  # doctest: +SKIP
-    >>> for X, y, weight in dataset.iter_batches(65_536):  # doctest: +SKIP
-    ...     model.partial_fit(X, y)
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from polyfm.data import Dataset
+    >>> path = os.path.join(tempfile.mkdtemp(), "clicks.data")
+    >>> dataset = Dataset.write(path, [(np.eye(3), np.array([1, 0, 1]))])
+    >>> dataset.shape
+    (3, 3)
+    >>> [batch.y.tolist() for batch in dataset.iter_batches(2)]
+    [[1, 0], [1]]
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -67,7 +67,10 @@ class Source:
 
     Examples
     --------
-    >>> source = polyfm.data.Source("clicks-*.svm.gz", n_features=2**20)  # doctest: +SKIP
+    >>> import polyfm
+    >>> source = polyfm.data.Source("clicks-*.svm.gz", n_features=2**20)
+    >>> source.layout
+    'svmlight'
     >>> polyfm.FMClassifier(max_iter=1).fit(source)  # doctest: +SKIP
     """
 

@@ -38,8 +38,9 @@ class Checkpoint:
 
     Examples
     --------
-    >>> model = polyfm.FMClassifier()  # doctest: +SKIP
-    >>> model.fit(dataset, checkpoint=polyfm.Checkpoint("run.polyfm"))  # doctest: +SKIP
+    >>> import polyfm
+    >>> checkpoint = polyfm.Checkpoint("run.polyfm", rows=1_000_000)
+    >>> polyfm.FMClassifier().fit(dataset, checkpoint=checkpoint)  # doctest: +SKIP
     """
 
     def __init__(
