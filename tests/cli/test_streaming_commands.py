@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -393,7 +394,7 @@ def test_solvers_that_need_all_rows_take_datasets(run: Run, folder: Path) -> Non
         ("train {}/all.svm --model m --max-memory many", "max_memory must be"),
         ("train {}/all.svm --model m --n-features 5", "line 1"),
         ("train {}/all.svm {}/all.csv --model m", "files of one format are needed"),
-        ("train {}/all.svm {}/empty --model m --target y", "cannot tell the format"),
+        ("train {}/all.svm {}/empty --model m --target y", "empty is empty"),
         ("train {}/empty.svm --model m", "the file is empty"),
         ("train {}/empty.svm --model m --n-features 3 --max-iter 1", "has no rows"),
         ("train {}/empty.svm --model m --checkpoint c", "no rows in it"),
@@ -575,7 +576,7 @@ def test_a_checkpoint_of_other_rows(run: Run, folder: Path) -> None:
     lines = (folder / "all.svm").read_text().splitlines()
     Path("less.svm").write_text("\n".join(lines[:300]))
     told = run("train", "less.svm", *words, "--resume")
-    assert told.code == 2 and "a training from other rows" in told.err
+    assert told.code == 2 and "a training from other rows: leave out --resume" in told.err
     assert run("train", "less.svm", *words).code == 0
 
 
@@ -633,3 +634,28 @@ def test_a_terminal_sees_bytes_and_a_rate(
         drawn = [part for part in told.err.split("\r") if "MB/s" in part and "%" in part]
         assert any(f"{N} rows" in part and "100%" in part for part in drawn), told.err
         assert "%" not in run(*words, "--quiet").err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_named_pipes(run: Run, folder: Path, models: dict[str, Path]) -> None:
+    content = (folder / "all.ffm").read_bytes()
+    os.mkfifo("pipe")
+
+    def through(*words: object) -> Any:
+        writer = threading.Thread(target=lambda: Path("pipe").write_bytes(content))
+        writer.start()
+        told = run(*words)
+        writer.join()
+        return told
+
+    told = run("predict", "pipe", "--model", models["ffm"])
+    assert told.code == 2 and "name their format by --format" in told.err
+    words = ["--format", "libffm"]
+    predicted = through("predict", "pipe", "--model", models["ffm"], *words)
+    assert predicted == run("predict", folder / "all.ffm", "--model", models["ffm"])
+    assert through("train", "pipe", "--model", "m", *words, "--quiet", *FAST).code == 0
+    assert_same_model("m", models["ffm"])
+    once = ["--n-features", 30, "--max-iter", 1, "--quiet", "--zero-based", "true"]
+    assert through("train", "pipe", "--model", "p", *words, *once).code == 0
+    assert run("train", folder / "all.ffm", "--model", "f", *once).code == 0
+    assert_same_model("p", "f")

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,24 +15,29 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from polyfm.data._sources import open_sources
+from polyfm.data.source import is_pipe
+
 TABLES = ("csv", "parquet")
 STDIN = "-"
 
 
 @contextlib.contextmanager
 def on_disk(name: str) -> Iterator[str]:
-    """Provide a path to a file; standard input is kept in a temporary file meanwhile."""
-    if name != STDIN:
+    """Provide a path to a file; what comes from a pipe is kept in a temporary file meanwhile."""
+    if not is_pipe(name):
         yield name
         return
     with tempfile.TemporaryDirectory(prefix="polyfm-") as folder:
         path = Path(folder) / "input"
         with path.open("wb") as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
+            for opened in open_sources(name):
+                shutil.copyfileobj(opened.stream, copy, 1 << 20)
         try:
             yield str(path)
         except ValueError as error:
-            raise ValueError(str(error).replace(str(path), "standard input")) from error
+            shown = "standard input" if name == STDIN else name
+            raise ValueError(str(error).replace(str(path), shown)) from error
 
 
 def whole_numbers(y: NDArray[Any]) -> NDArray[Any]:

@@ -27,7 +27,7 @@ from polyfm.data import (
     iter_vw,
 )
 from polyfm.data._sources import open_sources
-from polyfm.data.source import ENDINGS
+from polyfm.data.source import ENDINGS, is_pipe
 from polyfm.data.survey import Survey
 
 BATCH_ROWS = 65_536
@@ -158,7 +158,7 @@ class TextReading(Reading):
         self.format, self._names, self._labels = layout, list(names), labels
         self._with_fields, self._n_bits = with_fields, n_bits
         self._common = {"on_error": on_error, "dtype": dtype, "batch_rows": BATCH_ROWS}
-        self.n_bytes, self.is_repeatable = size_of(names), STDIN not in names
+        self.n_bytes, self.is_repeatable = size_of(names), not any(map(is_pipe, names))
         self._report = ReadReport()
         self.first = 0
 
@@ -337,6 +337,8 @@ def format_of(name: str, layout: str) -> str:
     for known, endings in ENDINGS.items():
         if ending in endings:
             return known
+    if name != STDIN and is_pipe(name):
+        raise ValueError(f"{name} is a pipe, whose rows come once: name their format by --format.")
     start = _start_of_stdin() if name == STDIN else _start_of(name)
     shown = "standard input" if name == STDIN else name
     return "parquet" if start.startswith(b"PAR1") else _format_of_lines(shown, start)
@@ -359,7 +361,9 @@ def _start_of_stdin() -> bytes:
 
 def _format_of_lines(name: str, start: bytes) -> str:
     lines = (line for line in start.splitlines() if line.split(b"#")[0].strip())
-    line = next(lines, b"")
+    line = next(lines, None)
+    if line is None:
+        raise ValueError(f"{name} is empty.")
     if re.search(rb"(^|\s)\|\S*(\s|$)", line):
         return "vw"
     words = line.split(b"#")[0].split()

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polyfm.cli._files import STDIN, on_disk
+from polyfm.cli._files import on_disk
 from polyfm.cli._progress import Progress
 from polyfm.cli._reading import BATCH_ROWS, Reading, size_of, unchanged
 from polyfm.data import (
@@ -24,6 +24,7 @@ from polyfm.data import (
 )
 from polyfm.data._arrow import pyarrow_or_none
 from polyfm.data.frames import read_table
+from polyfm.data.source import is_pipe
 from polyfm.online.streams import iter_events
 
 _COLUMN_BITS = 22
@@ -97,7 +98,7 @@ class TableReading(Reading):
     ) -> None:
         self.columns = columns
         self.format, self._args, self._names, self._encoding = layout, args, list(names), encoding
-        self.n_bytes, self.is_repeatable = size_of(names), STDIN not in names
+        self.n_bytes, self.is_repeatable = size_of(names), not any(map(is_pipe, names))
         if encoding.is_counted and not self.is_repeatable:
             raise ValueError("counting values takes a pass more, and standard input is read once.")
 
@@ -197,7 +198,7 @@ class EventReading(Reading):
     ) -> None:
         self.format, self._args, self._names = layout, args, list(names)
         self._target, self._labels, self._numbers = target, labels, numbers
-        self.n_bytes, self.is_repeatable = size_of(names), STDIN not in names
+        self.n_bytes, self.is_repeatable = size_of(names), not any(map(is_pipe, names))
 
     def batches(self, progress: Progress) -> Iterator[Batch]:
         """Read the cells."""

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polyfm.cli._encoding import HASH_BITS, TableEncoding, numeric, sets
-from polyfm.cli._files import STDIN, TABLES, on_disk, whole_numbers
+from polyfm.cli._files import TABLES, on_disk, whole_numbers
 from polyfm.cli._models import encoder_in, kept_notes, say
 from polyfm.cli._progress import Progress
 from polyfm.cli._reading import VW_BITS, is_dataset, one_format, reading, size_of, unchanged
@@ -39,7 +39,7 @@ from polyfm.data import (
 from polyfm.data._table_encoder import TableEncoder
 from polyfm.data._writing import SHARD_ROWS
 from polyfm.data.frames import read_table
-from polyfm.data.source import Batches, Source
+from polyfm.data.source import Batches, Source, is_pipe
 from polyfm.estimators._out_of_core import learns_in_one_pass
 
 MOST_IN_MEMORY = 256_000_000
@@ -92,16 +92,16 @@ def training_rows(
     layout = one_format(names, args.format)
     if layout in TABLES and args.target is None:
         raise ValueError(f"{names[0]} is a table: name the column to predict by --target.")
-    if STDIN not in names:
+    if not any(map(is_pipe, names)):
         with _of_files(args, names, layout, kinds, progress) as rows:
             yield rows
         return
     if len(names) > 1:
-        raise ValueError("standard input is read alone, without other files.")
+        raise ValueError("a pipe is read alone, without other files.")
     if _asks_for_one_pass(args) and _may_stream(args, kinds, _source(args, names, layout)):
         yield _of_stream(args, names, layout, progress)
         return
-    with on_disk(STDIN) as path, _of_files(args, [path], layout, kinds, progress) as rows:
+    with on_disk(names[0]) as path, _of_files(args, [path], layout, kinds, progress) as rows:
         yield rows
 
 
@@ -174,7 +174,7 @@ class _Told(Source):
 
 def _source(args: argparse.Namespace, names: Sequence[str], layout: str) -> _Told:
     """Make a source; that of a table has no encoder yet."""
-    path = STDIN if list(names) == [STDIN] else list(names)
+    path = names[0] if len(names) == 1 else list(names)
     source = _Told(
         path, layout=layout, n_features=args.n_features, zero_based=_base(args.zero_based),
         target=args.target, on_error=args.on_error, n_bits=args.n_bits or VW_BITS,
@@ -228,7 +228,7 @@ def _of_stream(
     else:
         # The first rows of a pipe cannot be read again.
         X = Batches(itertools.chain([first], _counted(batches, progress, first.n_rows)))
-        X.n_features, X.name, X.reads_ahead = source.n_features, "standard input", False
+        X.n_features, X.name, X.reads_ahead = source.n_features, source.name, False
     source.told = progress
     n_features = source.n_features or first.X.shape[1]
     targets = Targets.of([whole_numbers(first.targets)])

@@ -202,6 +202,9 @@ def _train(args: argparse.Namespace) -> None:
                     model.fit(data.X, data.target, **options)
                 else:
                     model.fit(data.X, data.target, data.weight, **options)
+        except ValueError as error:
+            told = str(error).replace("say resume=False", "leave out --resume")
+            raise (error if told == str(error) else ValueError(told)) from None
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_saved_part(args, model, data)) from None
         finally:

@@ -98,9 +98,13 @@ class Source:
         self.encoder, self.n_bits, self.on_error = encoder, n_bits, on_error
         if self.layout == "vw":
             self.n_features = 2**n_bits
-        self.is_repeatable = not hasattr(path, "read") and path != "-"
+        self.is_repeatable = not any(map(is_pipe, self._paths))
         if self.layout in ("csv", "parquet") and target is None:
             raise ValueError(f"{self.name} is a table: name the column to predict by target.")
+
+    @property
+    def _paths(self) -> list[Any]:
+        return list(self.path) if isinstance(self.path, list | tuple) else [self.path]
 
     @property
     def name(self) -> str:
@@ -159,9 +163,8 @@ class Source:
 
     def identity(self) -> dict[str, Any]:
         """Return what has to be the same when a training goes on."""
-        paths = list(self.path) if isinstance(self.path, list | tuple) else [self.path]
-        sizes = [os.path.getsize(p) if os.path.isfile(str(p)) else -1 for p in paths]
-        names = [str(path) for path in paths]
+        names = [str(path) for path in self._paths]
+        sizes = [os.path.getsize(name) if os.path.isfile(name) else -1 for name in names]
         return {"paths": names, "bytes": sizes, "batch_rows": self.batch_rows}
 
     def __repr__(self) -> str:
@@ -204,6 +207,13 @@ def after(batches: Iterable[Batch], skip: int) -> Iterator[Batch]:
         skip = max(skip - batch.n_rows, 0)
         if rest.n_rows:
             yield rest
+
+
+def is_pipe(path: Any) -> bool:
+    """Say whether what is read from there is gone then."""
+    if hasattr(path, "read") or str(path) == "-":
+        return True
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def as_batch(item: Any) -> Batch:
