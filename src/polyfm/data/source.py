@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ ENDINGS = {
     "csv": (".csv", ".tsv"),
     "parquet": (".parquet", ".pq"),
 }
+_LOOK = 1 << 16
+"""Bytes of either end of a file that tell it from others."""
 _COMPRESSED = (".gz", ".zst", ".zstd")
 
 
@@ -91,6 +95,10 @@ class Source:
         n_bits: int = 18,
         on_error: str = "raise",
     ) -> None:
+        if isinstance(path, list | tuple) and not path:
+            raise ValueError("no file given: the list of paths is empty.")
+        if zero_based not in (True, False, "auto"):
+            raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}.")
         self.path, self.layout = path, layout_of(path, layout)
         self.batch_rows, self.n_features = int(batch_rows), n_features
         self.zero_based, self.target, self.separator = zero_based, target, separator
@@ -132,6 +140,8 @@ class Source:
     def _of_numbers(self, skip: int, progress: Any) -> Iterator[Batch]:
         read = iter_svmlight if self.layout == "svmlight" else iter_libffm
         options = {**self._common(), "n_features": self.n_features, "progress": progress}
+        if self.on_error == "skip" and self.zero_based == "auto":
+            self.zero_based = self._holds_zero(read)
         base = self.zero_based is True
         batches = read(self.path, skip=skip, zero_based=base, **options)
         try:
@@ -146,6 +156,27 @@ class Source:
         if first is not None:
             yield first
             yield from batches
+
+    def _holds_zero(self, read: Any) -> bool:
+        """Look whether a file that bad lines are left out of holds an index 0."""
+        if not self.is_repeatable:
+            raise ValueError(
+                f"{self.name} is read once: with on_error='skip' say zero_based=True or False."
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            batches = read(self.path, zero_based=True, on_error="skip")
+            return any((batch.X.indices == 0).any() for batch in batches)
+
+    def starts_like(self, zero_based: bool | None) -> None:
+        """Count columns from where those of earlier rows were, unless it is said."""
+        if self.zero_based == "auto" and self.has_base and zero_based is not None:
+            self.zero_based = zero_based
+
+    @property
+    def has_base(self) -> bool:
+        """Whether the files number their columns."""
+        return self.layout in ("svmlight", "libffm")
 
     def _of_table(self, skip: int, progress: Any) -> Iterator[Batch]:
         options: dict[str, Any] = {
@@ -163,9 +194,12 @@ class Source:
 
     def identity(self) -> dict[str, Any]:
         """Return what has to be the same when a training goes on."""
-        names = [str(path) for path in self._paths]
-        sizes = [os.path.getsize(name) if os.path.isfile(name) else -1 for name in names]
-        return {"paths": names, "bytes": sizes, "batch_rows": self.batch_rows}
+        options = ("layout", "batch_rows", "n_features", "target", "on_error", "n_bits")
+        return {
+            "files": [[str(path), *_look_of(path)] for path in self._paths],
+            "encoder": _checksum(self.encoder.to_json().encode()) if self.encoder else 0,
+            **{name: getattr(self, name) for name in options},
+        }
 
     def __repr__(self) -> str:
         return f"Source({self.path!r}, layout={self.layout!r})"
@@ -182,6 +216,7 @@ class Batches:
     is_repeatable = False
     reads_ahead = True
     """Whether another thread may ask for batches, which then cannot be interrupted as it waits."""
+    has_base = False
     n_features: int | None = None
     zero_based = False
     name = "the stream"
@@ -198,6 +233,21 @@ class Batches:
     def identity(self) -> dict[str, Any]:
         """Return what has to be the same when a training goes on: nothing that can be known."""
         return {}
+
+
+def _look_of(path: Any) -> list[int]:
+    """Return size and checksums of both ends of a file, -1 for what is none."""
+    if not os.path.isfile(str(path)):
+        return [-1]
+    size = os.path.getsize(path)
+    with open(path, "rb") as stream:
+        first = _checksum(stream.read(_LOOK))
+        stream.seek(max(size - _LOOK, 0))
+        return [size, first, _checksum(stream.read(_LOOK))]
+
+
+def _checksum(data: bytes) -> int:
+    return zlib.crc32(data)
 
 
 def after(batches: Iterable[Batch], skip: int) -> Iterator[Batch]:

@@ -25,7 +25,7 @@ from polyfm.estimators._exports import Exported, export
 from polyfm.estimators._target import TargetScale
 from polyfm.estimators._transaction import all_or_nothing
 from polyfm.estimators._validation import Held, Labelled, Metric, find_metric, validation_of
-from polyfm.estimators.checkpoints import Checkpoint
+from polyfm.estimators.checkpoints import Checkpoint, as_checkpoint
 from polyfm.losses import contract as losses
 from polyfm.losses.evaluate import mean_loss
 from polyfm.models.layout import Layout
@@ -34,6 +34,11 @@ from polyfm.solvers.learner import Learner, Settings
 from polyfm.solvers.training import Training
 
 _ROWS_FOR_EARLY_STOPPING = 1_000
+_LEARNT = (
+    "_class_factors", "_hashed_into", "_layout", "_learners", "_learnt_with", "_loss", "_n_terms",
+    "_scale", "_structure", "_waiting", "_zero_based",
+)  # fmt: skip
+"""What fitting leaves on an estimator besides its public attributes."""
 
 
 class BaseFM(BaseEstimator):
@@ -59,7 +64,7 @@ class BaseFM(BaseEstimator):
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
-        checkpoint: Checkpoint | None = None,
+        checkpoint: Checkpoint | str | None = None,
         max_memory: int | str | None = None,
     ) -> Self:
         """Learn from labelled rows.
@@ -77,7 +82,7 @@ class BaseFM(BaseEstimator):
         X_val, y_val, sample_weight_val : optional
             Rows to judge each epoch by, instead of a share of the training rows. ``X_val`` can be
             a source, too.
-        checkpoint : Checkpoint, optional
+        checkpoint : Checkpoint or path, optional
             Where training from a source saves what it has done, and goes on from.
         max_memory : int or str, optional
             What training from a source may take, in bytes or as in "2GB": parameters, copies and
@@ -111,24 +116,33 @@ class BaseFM(BaseEstimator):
         """
         if is_source(X):
             _from_sources.check_alone(self, y=y, sample_weight=sample_weight)
-            return self._fit_source(
-                as_source(X), X_val, y_val, sample_weight_val, checkpoint, max_memory
-            )
+            judges, kept = (X_val, y_val, sample_weight_val), as_checkpoint(checkpoint)
+            return self._fit_source(as_source(X), judges, kept, max_memory)
         if checkpoint is not None or max_memory is not None:
             name = "checkpoint" if checkpoint is not None else "max_memory"
             raise ValueError(f"{name} is for rows from a source, as a Dataset; X is in memory.")
-        X_val, y_val, sample_weight_val = _from_sources.judges_of(X_val, y_val, sample_weight_val)
+        X_val, y_val, sample_weight_val = _from_sources.judges_of(
+            (X_val, y_val, sample_weight_val), None
+        )
         return self._fit(X, y, sample_weight, X_val, y_val, sample_weight_val)
 
     @all_or_nothing
     def _fit_source(self, source: Any, *options: Any) -> Self:
-        _from_sources.fit_source(self, source, *options)
+        fitted_before = self.__sklearn_is_fitted__()
+        try:
+            _from_sources.fit_source(self, source, *options)
+        except KeyboardInterrupt:
+            if not fitted_before and hasattr(self, "t_"):
+                self._kept = dict(self.__dict__)
+            raise
         return self
 
     def _forget(self) -> None:
         """Drop everything that was learnt or read off rows."""
         for name in set(vars(self)) - set(self.get_params(deep=False)):
-            delattr(self, name)
+            # Frameworks may have left notes of their own on the object.
+            if name in _LEARNT or (name.endswith("_") and not name.startswith("_")):
+                delattr(self, name)
 
     def _meet_targets(self, dataset: Dataset) -> None:
         """Take in what a look at all targets of a dataset tells."""
@@ -264,6 +278,9 @@ class BaseFM(BaseEstimator):
             for k in range(targets.shape[1])
         ]
         self.history_: dict[str, list[float]] = {}
+
+    _measures_stream = False
+    """Whether the first batch of a stream stands for all rows, as in ``fit``."""
 
     def _measures(self, streaming: bool) -> bool:
         """Say whether target and columns are brought to units that the first rows have."""

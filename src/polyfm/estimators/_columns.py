@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from polyfm.data.dataset import Dataset
 from polyfm.data.hashing import as_dicts, hash_rows
 from polyfm.data.validation import check_matrix
 from polyfm.estimators import _parts
@@ -57,6 +58,7 @@ def columns_of(estimator: Any, X: Any, *, reset: bool, learning: bool) -> sp.csr
         For entries of dictionaries that cannot be hashed.
     """
     check_space(estimator)
+    X = X.rows(0, X.n_rows).X if isinstance(X, Dataset) else X
     most = estimator.max_features
     if most is None:
         _refuse_dicts(estimator, X)

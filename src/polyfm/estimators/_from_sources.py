@@ -11,7 +11,7 @@ from polyfm.data.dataset import Dataset
 from polyfm.data.prefetch import prefetched
 from polyfm.data.source import Batches, Source, as_source, is_source
 from polyfm.estimators import _out_of_core, _parts
-from polyfm.estimators._out_of_core import PartReader
+from polyfm.estimators._out_of_core import PartReader, in_words
 from polyfm.estimators._validation import Held, Labelled, find_metric
 from polyfm.estimators.checkpoints import Checkpoint, Keeper, resumed
 from polyfm.solvers.parts import PartwiseLoop
@@ -33,13 +33,15 @@ def check_alone(estimator: Any, **others: Any) -> None:
 
 def partial_fit_source(estimator: Any, source: AnySource, **options: Any) -> None:
     """Learn all rows of a source, each once, batch by batch; another thread reads ahead."""
-    batches = prefetched(_batches(source))
-    for number, batch in enumerate(batches):
-        try:
-            estimator.partial_fit(batch.X, batch.targets, batch.weight, **options)
-        except (ValueError, TypeError) as error:
-            raise type(error)(f"Batch {number} of {_name(source)}: {error}") from error
+    _know_base(estimator, source)
+    batches, n_rows = _batches(source), 0
+    for batch in batches if isinstance(source, Batches) else prefetched(batches):
+        _learn_batch(estimator, batch, n_rows, _name(source), **options)
+        n_rows += batch.n_rows
         options = {}
+    if n_rows == 0:
+        raise ValueError(f"{_name(source)} has no rows.")
+    _keep_base(estimator, source)
 
 
 def _batches(source: AnySource, skip: int = 0) -> Any:
@@ -52,68 +54,96 @@ def _name(source: AnySource) -> str:
     return str(source.path) if isinstance(source, Dataset) else source.name
 
 
+def _know_base(estimator: Any, source: AnySource) -> None:
+    """Let a file count columns from where those did that a model has learnt from."""
+    if isinstance(source, Source):
+        source.starts_like(getattr(estimator, "_zero_based", None))
+
+
+def _keep_base(estimator: Any, source: AnySource) -> None:
+    """Remember where a file counted its columns from."""
+    if isinstance(source, Source) and source.has_base:
+        estimator._zero_based = source.zero_based is True
+
+
 def fit_source(
     estimator: Any,
     source: AnySource,
-    X_val: Any,
-    y_val: Any,
-    sample_weight_val: Any,
+    judges: tuple[Any, Any, Any],
     checkpoint: Checkpoint | None,
     max_memory: Any,
 ) -> None:
     """Fit an estimator to the rows of a source."""
     limit = _out_of_core.parse_size(max_memory)
-    X_val, y_val, sample_weight_val = judges_of(X_val, y_val, sample_weight_val)
-    if not _parts.learns_row_by_row(estimator):
-        _fit_whole(estimator, source, X_val, y_val, sample_weight_val, checkpoint, limit)
-        return
-    if not isinstance(source, Dataset) and _out_of_core.learns_in_one_pass(estimator, source):
-        check_alone(estimator, X_val=X_val)
+    if estimator.warm_start:
+        _know_base(estimator, source)
+    by_rows = _parts.learns_row_by_row(estimator)
+    if checkpoint is not None and not by_rows:
+        raise ValueError(
+            f"solver={estimator.solver!r} needs all rows at once and has no checkpoints."
+        )
+    if (
+        by_rows
+        and not isinstance(source, Dataset)
+        and _out_of_core.learns_in_one_pass(estimator, source)
+    ):
+        if any(part is not None for part in judges):
+            raise ValueError(
+                "X_val, y_val and sample_weight_val judge epochs, but rows of a stream are learnt "
+                "once, as they come: leave them out, or convert the rows to a Dataset."
+            )
         _fit_stream(estimator, source, checkpoint, limit)
-        return
-    with _out_of_core.as_dataset(source) as dataset:
-        fit = _DatasetFit(estimator, dataset, checkpoint, limit)
-        fit.run(X_val, y_val, sample_weight_val)
+    else:
+        with _out_of_core.as_dataset(source) as dataset:
+            base = source.zero_based is True if isinstance(source, Source) else None
+            judges = judges_of(judges, base)
+            if by_rows:
+                _DatasetFit(estimator, dataset, checkpoint, limit).run(*judges)
+            else:
+                _fit_whole(estimator, dataset, judges, limit)
+    _keep_base(estimator, source)
 
 
-def judges_of(X_val: Any, y_val: Any, sample_weight_val: Any) -> tuple[Any, Any, Any]:
-    """Return the rows that judge epochs, which may lie in a source, too."""
+def judges_of(judges: tuple[Any, Any, Any], zero_based: bool | None) -> tuple[Any, Any, Any]:
+    """Return the rows that judge epochs, which may lie in a source, too.
+
+    ``zero_based`` is how the rows to learn from count columns, where they are of a file.
+    """
+    X_val, y_val, sample_weight_val = judges
     if X_val is None or not is_source(X_val):
-        return X_val, y_val, sample_weight_val
-    batch = _out_of_core.whole(as_source(X_val))
+        return judges
+    if y_val is not None or sample_weight_val is not None:
+        raise ValueError(
+            "X_val is a source, which has its own targets and weights: leave y_val out."
+        )
+    source = as_source(X_val)
+    if isinstance(source, Source):
+        source.starts_like(zero_based)
+    batch = _out_of_core.whole(source)
     return batch.X, batch.targets, batch.weight
 
 
 def _fit_whole(
-    estimator: Any,
-    source: AnySource,
-    X_val: Any,
-    y_val: Any,
-    sample_weight_val: Any,
-    checkpoint: Checkpoint | None,
-    limit: int | None,
+    estimator: Any, dataset: Dataset, judges: tuple[Any, Any, Any], limit: int | None
 ) -> None:
     """Fit rows in memory, for solvers that need all of them at once."""
-    if checkpoint is not None:
-        raise ValueError(
-            f"solver={estimator.solver!r} needs all rows at once and has no checkpoints."
+    if limit is not None and dataset.n_bytes > limit:
+        raise MemoryError(
+            f"solver={estimator.solver!r} needs all rows at once: {in_words(dataset.n_bytes)}, "
+            f"more than max_memory={in_words(limit)}. A solver that learns row by row, such as "
+            "'adagrad', reads them in parts."
         )
-    with _out_of_core.as_dataset(source) as dataset:
-        if limit is not None and dataset.n_bytes > limit:
-            raise MemoryError(
-                f"solver={estimator.solver!r} needs all rows at once: {dataset.n_bytes / 1e9:.2f} "
-                f"GB, more than max_memory={limit / 1e9:.2f} GB. A solver that learns row by row, "
-                "such as 'adagrad', reads them in parts."
-            )
-        rows = dataset.rows(0, dataset.n_rows)
-        estimator._fit(rows.X, rows.targets, rows.weight, X_val, y_val, sample_weight_val)
+    rows = dataset.rows(0, dataset.n_rows)
+    estimator._fit(rows.X, rows.targets, rows.weight, *judges)
 
 
 def _fit_stream(
     estimator: Any, source: Source | Batches, checkpoint: Checkpoint | None, limit: int | None
 ) -> None:
     """Learn the rows of a stream, each once, with a fresh model."""
-    identity, fitted_before = {"stream": source.identity()}, estimator.__sklearn_is_fitted__()
+    if checkpoint is not None:
+        _check_can_go_on(source)
+    identity = {"stream": source.identity()}
     state = resumed(checkpoint, estimator, identity)
     if state is None and not (estimator.warm_start and estimator.__sklearn_is_fitted__()):
         estimator._forget()
@@ -125,21 +155,20 @@ def _fit_stream(
     if checkpoint is not None:
         keeper = Keeper(checkpoint, estimator, lambda: {"identity": identity, "rows": n_rows})
     batches = source.batches(n_rows)
+    estimator._measures_stream = True
     try:
         for batch in prefetched(batches) if source.reads_ahead else batches:
             _learn_batch(estimator, batch, n_rows, source.name)
             n_rows += batch.n_rows
-            if limit is not None and _out_of_core.bytes_of(estimator._learners) > limit:
-                raise MemoryError(
-                    f"after {n_rows:,} rows the parameters take more than "
-                    f"max_memory={limit / 1e9:.2f} GB: hash to fewer columns, or lower rank."
-                )
+            _check_size(estimator, n_rows, limit)
             if keeper is not None:
                 keeper.after(batch.n_rows)
     except KeyboardInterrupt:
-        if not fitted_before and n_rows:
-            estimator._kept = dict(estimator.__dict__)
+        if keeper is not None and n_rows:
+            keeper.save()
         raise
+    finally:
+        del estimator._measures_stream
     if n_rows == 0:
         raise ValueError(f"{source.name} has no rows.")
     estimator.n_iter_ = 1
@@ -147,12 +176,40 @@ def _fit_stream(
         keeper.save()
 
 
-def _learn_batch(estimator: Any, batch: Any, n_before: int, name: str) -> None:
+def _check_can_go_on(source: Source | Batches) -> None:
+    """Raise a ValueError for rows that cannot be had a second time, or not as the same columns."""
+    if not source.is_repeatable:
+        raise ValueError(
+            f"{source.name} is read once, so that a training cannot go on from a checkpoint: give "
+            "a path, a Source or a Dataset."
+        )
+    if getattr(getattr(source, "encoder", None), "growing", False):
+        raise ValueError(
+            "a checkpoint does not hold a vocabulary that grows: fit the encoder first and set "
+            "growing=False, or convert the rows to a Dataset."
+        )
+
+
+def _check_size(estimator: Any, n_rows: int, limit: int | None) -> None:
+    if limit is not None and _out_of_core.bytes_of(estimator._learners) > limit:
+        raise MemoryError(
+            f"after {n_rows:,} rows the parameters take more than max_memory={in_words(limit)}: "
+            "hash to fewer columns, or lower rank."
+        )
+
+
+def _learn_batch(estimator: Any, batch: Any, n_before: int, name: str, **options: Any) -> None:
     try:
-        estimator.partial_fit(batch.X, batch.targets, batch.weight)
+        estimator.partial_fit(batch.X, batch.targets, batch.weight, **options)
     except (ValueError, TypeError) as error:
         place = f", after the first {n_before:,} rows" if n_before else ""
-        raise type(error)(f"{name}{place}: {error}") from error
+        message = f"{name}{place}: {error}"
+        if "classes" in str(error):
+            message += (
+                " A stream tells its classes by its first batch: name them all in "
+                "partial_fit(source, classes=...), shuffle the file, or convert it to a Dataset."
+            )
+        raise type(error)(message) from error
 
 
 class _DatasetFit:
@@ -245,11 +302,22 @@ class _DatasetFit:
         if self.checkpoint is not None:
             keeper = Keeper(self.checkpoint, me, lambda: self._state(training, loop, reader.seed))
             loop.after_part = keeper.after
-        if state is None or not state["is_over"]:
+        if state is not None and state["is_over"]:
+            self._check_is_over(training, int(state["max_iter"]))
+        else:
             me._run_training(training, fitted_before)
         if keeper is not None:
             loop.is_over = True
             keeper.save()
+
+    def _check_is_over(self, training: Training, before: int) -> None:
+        """Raise a ValueError where a training has ended that is to go on for longer."""
+        if training.n_epochs == before != training.max_iter:
+            raise ValueError(
+                f"{self.checkpoint} is of a training that ended after max_iter={before} epochs, "
+                f"and max_iter is {training.max_iter} now: load the model and fit it with "
+                "warm_start=True to go on, or say resume=False to start anew."
+            )
 
     def _state(self, training: Training, loop: PartwiseLoop, seed: int) -> dict[str, Any]:
         self.estimator._adopt(training)
@@ -260,5 +328,6 @@ class _DatasetFit:
             "n_rows": loop.n_rows,
             "sums": loop.sums,
             "is_over": loop.is_over,
+            "max_iter": training.max_iter,
             "training": training.state(),
         }

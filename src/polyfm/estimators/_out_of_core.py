@@ -65,13 +65,20 @@ def as_dataset(source: Dataset | Source | Batches) -> Iterator[Dataset]:
 
 def _converted(source: Source | Batches, path: Path) -> Dataset:
     try:
-        return Dataset.write(path, source.batches(), n_features=source.n_features)
+        return _written(source, path)
     except TextFormatError as error:
         if error.text != "0" or source.zero_based != "auto" or not source.is_repeatable:
             raise
     # Only the index 0 of some later row has told that columns are counted from 0.
     source.zero_based = True
-    return Dataset.write(path, source.batches(), n_features=source.n_features)
+    return _written(source, path)
+
+
+def _written(source: Source | Batches, path: Path) -> Dataset:
+    dataset = Dataset.write(path, source.batches(), n_features=source.n_features)
+    if dataset.n_rows == 0:
+        raise ValueError(f"{source.name} has no rows.")
+    return dataset
 
 
 def whole(source: Dataset | Source | Batches) -> Batch:
@@ -220,6 +227,14 @@ def bytes_of(value: Any) -> int:
     return 0
 
 
+def in_words(n_bytes: float) -> str:
+    """Return a size with a unit in which it has digits."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.3g} {unit}"
+    return f"{n_bytes:.0f} bytes"
+
+
 def parse_size(size: Any) -> int | None:
     """Return a number of bytes of a number or a text such as "1.5GB"; None for None.
 
@@ -258,9 +273,9 @@ def check_memory(estimator: Any, reader: PartReader, limit: int | None) -> None:
     parts = 4 * reader.part_rows * per_row
     if model + best + held + parts > limit:
         raise MemoryError(
-            f"training takes about {(model + best + held + parts) / 1e9:.2f} GB, of these "
-            f"{model / 1e9:.2f} for the parameters of {dataset.n_features:,} columns"
-            f"{f' and {best / 1e9:.2f} for the best of them' if best else ''}, more than "
-            f"max_memory={limit / 1e9:.2f} GB: hash to fewer columns, lower rank, set "
+            f"training takes about {in_words(model + best + held + parts)}, of these "
+            f"{in_words(model)} for the parameters of {dataset.n_features:,} columns"
+            f"{f' and {in_words(best)} for the best of them' if best else ''}, more than "
+            f"max_memory={in_words(limit)}: hash to fewer columns, lower rank, set "
             "early_stopping=False, or raise max_memory."
         )

@@ -81,19 +81,18 @@ class ProjectiveQuadratic(Streamed):
 
         Those of a stream are linear until the frequent features can be told.
         """
-        self._scale = TargetScale() if streaming else self._measured(loss, rows)
+        measured = self._measures(streaming)
+        self._scale = self._measured(loss, rows) if measured else TargetScale()
         self._loss, self._structure = loss, self._shape()
         self._layout = lay_out(ANOVA(2), 2, 0, lower=None, linear=True, inhomogeneous=False)
         self.history_: dict[str, list[float]] = {}
         self._waiting = None
-        if streaming and self.frequent is None and self.order != 0:
+        if not measured and self.frequent is None and self.order != 0:
             self._waiting = WaitingRows()
             self._make_learners(loss, rows, [np.empty(0, dtype=np.int64)], 0, measured=False)
         else:
             judged_from = (self._decided_at if streaming else rows.n_rows) // 2
-            self._make_learners(
-                loss, rows, self._candidates(rows), judged_from, measured=not streaming
-            )
+            self._make_learners(loss, rows, self._candidates(rows), judged_from, measured=measured)
 
     def _measured(self, loss: Any, rows: Labelled) -> TargetScale:
         intercept = bool(self.fit_intercept)

@@ -39,7 +39,7 @@ class Streamed(BaseFM):
         _parts.check_parameters(self, besides=("max_iter",))
 
     def _measures(self, streaming: bool) -> bool:
-        return not streaming
+        return self._measures_stream or not streaming
 
     def _find_max_iter(self, n_rows: int) -> int:
         if self.max_iter != "auto":

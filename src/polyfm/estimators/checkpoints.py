@@ -9,6 +9,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from polyfm.estimators._numbers import check_number
 
 _FREE = ("max_iter", "verbose", "n_jobs")
@@ -127,10 +129,36 @@ def resumed(checkpoint: Checkpoint | None, model: Any, identity: Any) -> dict[st
     return state
 
 
+def as_checkpoint(value: Any) -> Checkpoint | None:
+    """Return a checkpoint of what users give: one, or a path.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    """
+    if value is None or isinstance(value, Checkpoint):
+        return value
+    if isinstance(value, str | os.PathLike):
+        return Checkpoint(value)
+    raise TypeError(f"checkpoint must be a Checkpoint or a path, got {value!r}.")
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    """Say whether two values of a parameter are the same."""
+    if isinstance(a, np.random.RandomState) and isinstance(b, np.random.RandomState):
+        a, b = (str(random.get_state(legacy=False)["state"]["key"].tolist()) for random in (a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_are_equal(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple | np.ndarray) or isinstance(b, list | tuple | np.ndarray):
+        return np.array_equal(np.asarray(a, dtype=object), np.asarray(b, dtype=object))
+    return bool(a == b)
+
+
 def _check_same(path: Path, saved: Any, model: Any) -> None:
     now = model.get_params(deep=False)
     for name, before in saved.get_params(deep=False).items():
-        if name not in _FREE and repr(before) != repr(now[name]):
+        if name not in _FREE and not _are_equal(before, now[name]):
             raise ValueError(
                 f"{path} is a checkpoint of a training with {name}={before!r}, and it is "
                 f"{now[name]!r} now: a training goes on with the same parameters only; say "

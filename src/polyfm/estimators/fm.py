@@ -656,10 +656,12 @@ class FMClassifier(ClassifierMixin, LabelEvents, BaseFM):
 
     def _meet_targets(self, dataset: Dataset) -> None:
         names = dataset.label_names
-        if names is not None and self.class_weight is None:
+        if names is not None and self.class_weight is None and not dataset.has_weights:
             self._set_classes(np.unique(names))
             return
         labels = np.asarray(dataset.targets)
+        if dataset.weights is not None:
+            labels = labels[dataset.weights > 0]
         self._set_classes(np.unique(labels))
         if self.class_weight is not None:
             self._class_factors = self._balance(labels)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
 
 import polyfm
 from polyfm.data import Dataset
@@ -222,8 +223,8 @@ def test_iterators_of_batches(problem):
     batches = [(X[i : i + 1000], y[i : i + 1000]) for i in range(0, N, 1000)]
     several = _new("fm").fit(iter(batches))
     assert several.n_iter_ > 1 and several.n_features_in_ == D
-    once = polyfm.FTRLClassifier(max_iter=1, max_features=D).fit(iter(batches))
-    by_hand = polyfm.FTRLClassifier(max_iter=1, max_features=D)
+    once = polyfm.FMClassifier(max_iter=1, max_features=D, random_state=0).fit(iter(batches))
+    by_hand = polyfm.FMClassifier(max_iter=1, max_features=D, random_state=0)
     by_hand.partial_fit(iter(batches), classes=[0, 1])
     np.testing.assert_array_equal(once.decision_function(X), by_hand.decision_function(X))
 
@@ -251,7 +252,7 @@ def test_what_is_refused(problem, dataset, tmp_path):
         model.fit(X, y, checkpoint=Checkpoint("x"))
     with pytest.raises(ValueError, match="max_memory must be"):
         model.fit(dataset, max_memory="much")
-    with pytest.raises(MemoryError, match=r"parameters of 300 columns.*max_memory=0.00 GB"):
+    with pytest.raises(MemoryError, match=r"parameters of 300 columns.*max_memory=10 kB"):
         model.fit(dataset, max_memory="10 kB")
     with pytest.raises(FileNotFoundError):
         model.fit(str(tmp_path / "none.svm"))
@@ -276,6 +277,125 @@ def test_what_a_checkpoint_refuses(problem, dataset, tmp_path):
     with pytest.raises(ValueError, match="no checkpoint"):
         _new("ftrl").fit(dataset, checkpoint=Checkpoint(path))
     _new("ftrl").fit(dataset, checkpoint=Checkpoint(path, resume=False))
+
+
+REGRESSORS = {
+    "ftrl": polyfm.FTRLRegressor,
+    "pqr": polyfm.PQRRegressor,
+    "difacto": polyfm.DiFactoRegressor,
+    "hierarchical": polyfm.HierarchicalFMRegressor,
+    "fm": polyfm.FMRegressor,
+}
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_a_stream_is_measured_by_its_first_batch(kind, problem, tmp_path):
+    X, _ = problem
+    y = 5e5 + 300.0 * (X @ np.random.default_rng(3).normal(size=D))
+    file = tmp_path / "rows.svm"
+    dump_svmlight_file(X, y, str(file), zero_based=False)
+    model = REGRESSORS[kind](max_iter=1).fit(Source(file, n_features=D, batch_rows=2000))
+    assert model.score(X, y) > 0.5
+    assert "_measures_stream" not in vars(model)
+
+
+def test_later_files_count_columns_like_the_first(tmp_path):
+    first, later = tmp_path / "a.svm", tmp_path / "b.svm"
+    first.write_text("1 0:1 1:1\n0 1:1 2:1\n" * 50)
+    later.write_text("1 1:1\n0 2:1\n" * 50)
+    model = polyfm.FTRLClassifier(max_features=3).partial_fit(str(first), classes=[0, 1])
+    model.partial_fit(str(later))
+    np.testing.assert_array_equal(model.counts_, [50, 150, 100])
+    polyfm.save_model(model, tmp_path / "m.polyfm")
+    again = polyfm.load_model(tmp_path / "m.polyfm").partial_fit(str(later))
+    np.testing.assert_array_equal(again.counts_, [50, 200, 150])
+    ones = polyfm.FTRLClassifier(max_features=3).partial_fit(str(later), classes=[0, 1])
+    with pytest.raises(ValueError, match="index 0 in a file said to start at 1"):
+        ones.partial_fit(str(first))
+    judged = polyfm.FMClassifier(max_iter=2).fit(Source(first, n_features=3), X_val=str(later))
+    assert judged.n_features_in_ == 3
+
+
+def test_bad_lines_left_out_of_a_file_that_counts_from_0(tmp_path):
+    file = tmp_path / "rows.svm"
+    file.write_text("1 3:1\nbad line\n0 2:1\n" * 10 + "1 0:1\n" * 20)
+    with pytest.warns(UserWarning, match="10"):
+        model = polyfm.FTRLClassifier(max_features=4).partial_fit(
+            Source(file, on_error="skip"), classes=[0, 1]
+        )
+    np.testing.assert_array_equal(model.counts_, [20, 0, 10, 10])
+    with file.open("rb") as stream, pytest.raises(ValueError, match="say zero_based"):
+        polyfm.FTRLClassifier(max_features=4).partial_fit(
+            Source(stream, on_error="skip"), classes=[0, 1]
+        )
+
+
+def test_streams_that_cannot_be_taken_up(problem, tmp_path):
+    X, y = problem
+    path = tmp_path / "run.polyfm"
+    with pytest.raises(ValueError, match="is read once"):
+        polyfm.FTRLClassifier(max_iter=1, max_features=D).fit(iter([(X, y)]), checkpoint=path)
+    file = tmp_path / "rows.svm"
+    dump_svmlight_file(X[:500], y[:500], str(file), zero_based=False)
+    source = {"n_features": D, "batch_rows": 100}
+    polyfm.FTRLClassifier(max_iter=1).fit(Source(file, **source), checkpoint=str(path))
+    dump_svmlight_file(X[500:1000], y[500:1000], str(file), zero_based=False)
+    with pytest.raises(ValueError, match="from other rows"):
+        polyfm.FTRLClassifier(max_iter=1).fit(Source(file, **source), checkpoint=path)
+    with pytest.raises(TypeError, match="checkpoint must be"):
+        polyfm.FTRLClassifier().fit(Source(file, **source), checkpoint=7)
+
+
+def test_a_finished_training_is_not_longer(problem, dataset, tmp_path):
+    path = tmp_path / "run.polyfm"
+    settings = {"random_state": 0, "tol": 0.0}
+    polyfm.FMClassifier(max_iter=2, **settings).fit(dataset, checkpoint=path)
+    with pytest.raises(ValueError, match="ended after max_iter=2 epochs"):
+        polyfm.FMClassifier(max_iter=5, **settings).fit(dataset, checkpoint=path)
+
+
+def test_long_arrays_among_the_parameters_are_compared(dataset, tmp_path):
+    path, fields = tmp_path / "run.polyfm", np.zeros(D, dtype=int)
+    fields[150:] = 1
+    settings = {"max_iter": 1, "alpha": np.float64(1.0), "beta": {0: 1.0, 1: 2.0}}
+    polyfm.FMClassifier(fields=fields, **settings).fit(dataset, checkpoint=path)
+    polyfm.FMClassifier(fields=fields.copy(), **settings).fit(dataset, checkpoint=path)
+    fields[140] = 1
+    with pytest.raises(ValueError, match="with fields="):
+        polyfm.FMClassifier(fields=fields, **settings).fit(dataset, checkpoint=path)
+
+
+def test_rows_of_weight_0_bring_no_class(problem, tmp_path):
+    X, y = problem
+    rows = Dataset.write(tmp_path / "rows", [Batch(X, y, (y == 0).astype(float))])
+    with pytest.raises(ValueError, match="at least two classes"):
+        polyfm.FMClassifier(max_iter=1).fit(rows)
+
+
+def test_a_file_sorted_by_label_says_what_helps(problem, tmp_path):
+    X, y = problem
+    order, file = np.argsort(y, kind="stable"), tmp_path / "rows.svm"
+    dump_svmlight_file(X[order], y[order], str(file), zero_based=False)
+    source = Source(file, n_features=D, batch_rows=1000)
+    with pytest.raises(ValueError, match=r"rows.svm.*name them all in partial_fit"):
+        polyfm.FTRLClassifier(max_iter=1).fit(source)
+    assert polyfm.FTRLClassifier().partial_fit(source, classes=[0, 1]).t_ == N
+
+
+def test_empty_files_are_named(tmp_path):
+    file = tmp_path / "none.svm"
+    file.write_text("")
+    for learn in (polyfm.FMClassifier().fit, polyfm.FTRLClassifier(max_features=3).partial_fit):
+        with pytest.raises(ValueError, match=r"none.svm has no rows"):
+            learn(str(file))
+
+
+def test_a_pipeline_passes_sources_on(problem, dataset):
+    X, _ = problem
+    model = make_pipeline(polyfm.FMClassifier(max_iter=1, random_state=0)).fit(dataset)
+    alone = polyfm.FMClassifier(max_iter=1, random_state=0).fit(dataset)
+    np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
+    np.testing.assert_array_equal(alone.decision_function(dataset), alone.decision_function(X))
 
 
 def test_an_interrupt_leaves_what_was_learnt(problem, dataset, monkeypatch):
