@@ -9,12 +9,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from polyfm.data._canonical import SHORT, SMALL, copy_entries, copy_in_order, note_fields
+from polyfm.data._memory import has_room
 from polyfm.data._pieces import Piece
 from polyfm.data.lines import TextFormatError, tokens_of
 
 __all__ = ["Collector", "FieldTable"]
 
 _LARGEST_INT32 = np.iinfo(np.int32).max
+_PER_COLUMN = 24
+"""Bytes for its field: twice while the table grows, and once in the array that is given away."""
 
 
 class _Growing:
@@ -91,8 +94,25 @@ class FieldTable:
         if entry < len(piece.ids):
             raise self._in_two_fields(piece, int(entry))
 
+    def check_room(self, n_features: int, remedy: str) -> None:
+        """Raise a ValueError where fields of so many columns, here and given away, do not fit.
+
+        Raises
+        ------
+        ValueError
+            With what to do.
+        """
+        n_bytes = _PER_COLUMN * n_features
+        if not has_room(n_bytes):
+            raise ValueError(
+                f"a table of the fields of all {n_features:,} columns takes "
+                f"{n_bytes / 2**30:,.0f} GiB, more memory than is free; {remedy}"
+            )
+
     def _grow(self, piece: Piece, largest: int) -> None:
         try:
+            if not has_room(_PER_COLUMN * (largest + 1)):
+                raise MemoryError
             table = np.full(max(largest + 1, 2 * len(self._table)), -2, dtype=np.int64)
         except (MemoryError, ValueError):
             problem = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -18,6 +20,7 @@ __all__ = ["Block", "CsvReader", "blocks", "check_kinds"]
 
 _LONGEST = 1 << 26  # bytes of a record
 _BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 _SHOWN = 60
 _KINDS = ("number", "text")
 
@@ -45,20 +48,27 @@ def blocks(name: str, stream: Any, separator: str, size: int) -> Iterator[Block]
         if opened >= 0 and (not more or len(rest) > _LONGEST):
             raise TextFormatError(
                 name,
-                line + rest.count(b"\n", 0, opened),
+                line + _n_lines(rest[:opened]),
                 "a quoted cell that does not end",
                 rest[opened : opened + _SHOWN].decode("utf-8", "replace"),
             )
         end = end if more else len(rest)
         if end:
             yield Block(rest[:end], line)
-            line += rest.count(b"\n", 0, end)
+            line += _n_lines(rest[:end])
         rest = rest[end:] + more
+
+
+def _n_lines(text: bytes) -> int:
+    """Count line ends; a return ends a line, unless a newline follows that does."""
+    n_returns = text.count(b"\r")
+    return text.count(b"\n") + (n_returns - text.count(b"\r\n") if n_returns else 0)
 
 
 def _ends(text: bytes, separator: str) -> tuple[int, int]:
     if b'"' not in text:
-        return text.rfind(b"\n") + 1, -1
+        # What follows a return at the end is not known yet.
+        return max(text.rfind(b"\n"), text.rfind(b"\r", 0, len(text) - 1)) + 1, -1
     return last_record(np.frombuffer(text, dtype=np.uint8), ord(separator))  # type: ignore[no-any-return]
 
 
@@ -123,9 +133,9 @@ class CsvReader:
             self._names, self._origin = names, name
         if not self._header:
             return block
-        n_lines = next(reader, (block.line + block.text.count(b"\n") + 1, []))[0] - block.line
-        lines = io.BytesIO(block.text)
-        start = sum(len(lines.readline()) for _ in range(n_lines))
+        n_lines = next(reader, (block.line + _n_lines(block.text) + 1, []))[0] - block.line
+        ends = (match.end() for match in _LINE_END.finditer(block.text))
+        start = next(itertools.islice(ends, n_lines - 1, None), len(block.text))
         return Block(block.text[start:], block.line + n_lines)
 
     def _check_names(self, name: str, line: int, names: list[str]) -> None:
@@ -241,16 +251,16 @@ class CsvReader:
     def _decoded(self, name: str, block: Block) -> tuple[str, list[TextFormatError]]:
         """The block as text, lines that are no UTF-8 blank, and what is wrong with these."""
         found = []
-        lines = block.text.split(b"\n")
+        lines = block.text.splitlines(keepends=True)
         for number, content in enumerate(lines):
             try:
                 content.decode()
             except UnicodeDecodeError as error:
-                shown = content[:_SHOWN].decode("utf-8", "replace")
+                shown = content[:_SHOWN].decode("utf-8", "replace").rstrip("\r\n")
                 problem = f"not UTF-8 text ({error.reason} at byte {error.start + 1})"
                 found.append(TextFormatError(name, block.line + number, problem, shown))
-                lines[number] = b""
-        return b"\n".join(lines).decode(), found
+                lines[number] = b"\n"
+        return b"".join(lines).decode(), found
 
     def _written(self, records: list[list[str]]) -> bytes:
         out = io.StringIO()

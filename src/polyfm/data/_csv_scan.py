@@ -8,6 +8,12 @@ _QUOTE, _NEWLINE, _RETURN = 34, 10, 13
 
 
 @jit
+def _is_end(text, i):
+    """Say whether a return ends a line by itself; what follows the last byte is not known yet."""
+    return text[i] == _RETURN and i + 1 < text.size and text[i + 1] != _NEWLINE
+
+
+@jit
 def last_record(text, separator):
     """Return where the last whole record ends, and where the quote begins that is open at the end.
 
@@ -24,7 +30,7 @@ def last_record(text, separator):
             continue
         if c == _QUOTE and at_start:
             opened = i
-        elif c == _NEWLINE:
+        elif c == _NEWLINE or _is_end(text, i):
             end = i + 1
         at_start = c in (separator, _NEWLINE, _RETURN)
     return end, opened

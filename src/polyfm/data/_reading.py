@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
+from polyfm.data._arguments import float_type, whole_number
 from polyfm.data._collect import Collector, FieldTable
 from polyfm.data._pieces import BLOCK, Layout, Piece, TextReader
-from polyfm.data._sources import Progress, is_single, open_sources
+from polyfm.data._sources import Progress, members, open_sources
 from polyfm.data.batches import Batch
 from polyfm.data.lines import Demands, TextFormatError
 from polyfm.data.report import ReadReport
@@ -55,14 +56,11 @@ def demands(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         Naming the argument.
     """
-    if n_features is not None and n_features < 1:
-        raise ValueError(f"n_features must be at least 1, got {n_features}")
-    kind = np.dtype(dtype)
-    if kind not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {kind}")
+    width = None if n_features is None else whole_number("n_features", n_features, 1)
+    kind = float_type(dtype)
     if isinstance(zero_based, bool | np.bool_):
         first = 0 if zero_based else 1
     elif auto and isinstance(zero_based, str) and zero_based == "auto":
@@ -70,7 +68,7 @@ def demands(
     else:
         choices = "True, False or 'auto'" if auto else "True or False"
         raise ValueError(f"zero_based must be {choices}, got {zero_based!r}")
-    return Demands(labels, first, None if n_features is None else int(n_features), kind)
+    return Demands(labels, first, width, kind)
 
 
 class AsWritten(NamedTuple):
@@ -100,9 +98,7 @@ def load(source: Any, reading: Reading, table: FieldTable | None) -> tuple[list[
     TextFormatError
         A ValueError that names file, line and the offending text.
     """
-    sources = [source] if is_single(source) else list(source)
-    if not sources:
-        raise ValueError("no file given: the list of paths is empty")
+    sources = members(source)
     loads = [_Load(reading, table) for _ in sources]
     for one, each in zip(loads, sources, strict=True):
         one.read(each)
@@ -182,11 +178,9 @@ class Cut(NamedTuple):
     """Of text; a batch has a row, though, however long."""
 
     def checked(self) -> Cut:
-        """Return itself, or raise a ValueError."""
-        for name, value in (("batch_rows", self.rows), ("batch_bytes", self.bytes)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        return self
+        """Return itself, or raise a ValueError or TypeError."""
+        n_bytes = None if self.bytes is None else whole_number("batch_bytes", self.bytes, 1)
+        return Cut(whole_number("batch_rows", self.rows, 1), n_bytes)
 
 
 class _Batches:
@@ -239,7 +233,19 @@ class _Batches:
 def iterate(
     source: Any, reading: Reading, table: FieldTable | None, cut: Cut, skip: int
 ) -> Iterator[Batch]:
-    """Read sources, one after the other, in batches."""
+    """Read sources, one after the other, in batches.
+
+    Raises
+    ------
+    ValueError, TypeError
+        At once, for a source or a number of rows that there cannot be.
+    """
+    return _iterate(members(source), reading, table, cut, whole_number("skip", skip, 0))
+
+
+def _iterate(
+    source: list[Any], reading: Reading, table: FieldTable | None, cut: Cut, skip: int
+) -> Iterator[Batch]:
     reader = reading.reader()
     batches = _Batches(reading.demands, table, cut, skip)
     for opened in open_sources(source, reading.progress):

@@ -10,12 +10,12 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
 from polyfm.data.lines import TextFormatError
 
-__all__ = ["Opened", "Progress", "StrPath", "is_single", "open_sources"]
+__all__ = ["Opened", "Progress", "StrPath", "is_single", "members", "open_sources"]
 
 StrPath = str | os.PathLike[str]
 Progress = Callable[[int], None]
@@ -101,6 +101,38 @@ def is_single(source: Any) -> bool:
     return isinstance(source, str | os.PathLike) or hasattr(source, "read")
 
 
+def members(source: Any) -> list[Any]:
+    """Return what a source consists of: itself, or what is in the list.
+
+    Raises
+    ------
+    TypeError
+        For anything that no file can be.
+    ValueError
+        For a list of nothing.
+    """
+    if is_single(source):
+        return [source]
+    if isinstance(source, bytes | bytearray | memoryview) or not isinstance(source, Iterable):
+        raise TypeError(_no_source(source))
+    found = list(source)
+    if not found:
+        raise ValueError("no file given: the list of paths is empty")
+    for member in found:
+        if not is_single(member) and not isinstance(member, list | tuple):
+            raise TypeError(_no_source(member))
+    return found
+
+
+def _no_source(found: Any) -> str:
+    shown = repr(found)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    wanted = "a path (str or os.PathLike), a binary file object, or a list of these"
+    if isinstance(found, bytes):
+        wanted += "; wrap data in io.BytesIO, and decode a path by os.fsdecode"
+    return f"the source must be {wanted}; got {shown} of type {type(found).__name__}"
+
+
 def open_sources(source: Any, progress: Progress | None = None) -> Iterator[Opened]:
     """Open what a source stands for, one after the other; each is closed before the next.
 
@@ -122,16 +154,15 @@ def open_sources(source: Any, progress: Progress | None = None) -> Iterator[Open
     ------
     OSError
         If something cannot be opened; FileNotFoundError for wildcards that nothing matches.
+    TypeError
+        For anything that no file can be.
     ImportError
         If fsspec, or a decompressor, is needed and not installed.
     TextFormatError
         While reading, for compressed data that are damaged or cut off.
     """
     if not is_single(source):
-        members = list(source)
-        if not members:
-            raise ValueError("no file given: the list of paths is empty")
-        for member in members:
+        for member in members(source):
             yield from open_sources(member, progress)
     elif hasattr(source, "read"):
         yield from _of_stream(source, progress)

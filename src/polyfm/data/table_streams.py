@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfm.data._arguments import whole_number
 from polyfm.data._arrow import pyarrow_or_none
 from polyfm.data._csv_blocks import CsvReader, check_kinds
-from polyfm.data._sources import Progress, is_single, open_sources
+from polyfm.data._sources import Progress, members, open_sources
 from polyfm.data.batches import Batch
 from polyfm.data.lines import TextFormatError
 from polyfm.data.report import ReadReport
@@ -179,9 +180,9 @@ def iter_parquet(
 
 
 def _check(batch_rows: int, batch_bytes: int | None, layout: str) -> None:
-    for name, value in (("batch_rows", batch_rows), ("batch_bytes", batch_bytes)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+    whole_number("batch_rows", batch_rows, 1)
+    if batch_bytes is not None:
+        whole_number("batch_bytes", batch_bytes, 1)
     if pyarrow_or_none() is None:
         raise ImportError(
             f"reading {layout} files batch by batch needs pyarrow: pip install 'polyfm[arrow]'"
@@ -225,7 +226,7 @@ def _parquet_tables(
 
 def _seekable(source: Any) -> Iterator[tuple[str, Any, int]]:
     """Open files on disk as they are, and anything else as a copy in memory."""
-    for member in [source] if is_single(source) else source:
+    for member in members(source):
         on_disk = isinstance(member, str | os.PathLike) and os.fspath(member) != "-"
         if on_disk and "://" not in os.fspath(member):
             pattern = os.fspath(member)

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
+from polyfm.data._arguments import whole_number
 from polyfm.data._collect import FieldTable
 from polyfm.data._murmur import murmur3_32
 from polyfm.data._pieces import Arrays, Scanned
@@ -39,6 +40,7 @@ from polyfm.data.report import ReadReport
 
 __all__ = ["VWRows", "iter_vw", "load_vw"]
 
+_NO_ROOM = "use fewer bits, or iter_vw without a report, which keeps no fields"
 _NAMESPACE = re.compile(rb"\|([^|\s]*)([^|]*)")
 
 
@@ -246,6 +248,9 @@ def load_vw(
     ------
     TextFormatError
         A ValueError that names file, line, column and the offending text.
+    ValueError
+        If the table of the fields of ``2**n_bits`` columns, 24 bytes each, does not fit into
+        memory.
     OSError
         If a file cannot be opened.
 
@@ -269,6 +274,7 @@ def load_vw(
     """
     layout, reading = _reading(n_bits, labels, dtype, on_error, report, progress)
     table = FieldTable(shared=True)
+    table.check_room(2**n_bits, _NO_ROOM)
     (loaded,), _ = load([path], reading, table)
     fields = table.fields(0, 2**n_bits)
     if report is not None:
@@ -318,6 +324,7 @@ def iter_vw(
     layout, reading = _reading(n_bits, labels, dtype, on_error, report, progress)
     table = None if report is None else FieldTable(shared=True)
     if report is not None and table is not None:
+        table.check_room(2**n_bits, _NO_ROOM)
         report.follow(lambda: table.fields(0, 2**n_bits), lambda: layout.names)
     return iterate(source, reading, table, Cut(batch_rows, batch_bytes).checked(), skip)
 
@@ -330,6 +337,7 @@ def _reading(
     report: ReadReport | None,
     progress: Progress | None,
 ) -> tuple[VWLayout, Reading]:
+    n_bits = whole_number("n_bits", n_bits, -(2**63))
     if not 1 <= n_bits <= 32:
         raise ValueError(f"n_bits must be from 1 to 32, the bits of a hash, got {n_bits}")
     layout = VWLayout(n_bits)

@@ -23,6 +23,7 @@ from polyfm.data import (
     iter_csv,
     iter_parquet,
     load_csv,
+    table_streams,
 )
 
 TEXT = "y,city,n,x\n" + "".join(
@@ -314,3 +315,36 @@ def test_columns_of_parquet_are_read_alone(tmp_path):
     assert batch.X.to_pydict() == {"b": [3, 4]} and batch.y.tolist() == [1, 0]
     with pytest.raises(ValueError, match="no column 'c'"):
         list(iter_parquet(path, columns=["c"]))
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"y,u\r1,a\r0,b\r",
+        b"y,u\r1,a\r\n0,b\r\n1,c\r\n",
+        b"y,u\n1,a\r0,b\r\r1,c",
+        b'y,"u\rv"\n1,a\n0,b\n',
+        b'y,"u\rv"\r1,"a\rb"\r0,"c\nd"\r\n1,"e,\r\n"\r',
+    ],
+)
+def test_returns_end_lines(text, block, tmp_path, monkeypatch):
+    monkeypatch.setattr(table_streams, "_BLOCK", block)
+    path = tmp_path / "a.csv"
+    path.write_bytes(text)
+    frame, y, _ = load_csv(path, target="y")
+    batches = list(iter_csv(path, target="y"))
+    assert np.concatenate([batch.y for batch in batches]).tolist() == y.tolist()
+    cells = [cell for batch in batches for cell in batch.X.column(0).to_pylist()]
+    assert cells == frame.to_native().column(0).to_pylist()
+
+
+@pytest.mark.parametrize("end", [b"\r", b"\n", b"\r\n"])
+@pytest.mark.parametrize("block", [3, 1 << 20])
+def test_lines_are_counted_by_any_end(end, block, monkeypatch):
+    monkeypatch.setattr(table_streams, "_BLOCK", block)
+    for bad in (b"1,\xff", b"1", b"x,2"):
+        text = end.join([b"y,u", b"1,a", b"", b"0,b", bad, b"1,c"])
+        with pytest.raises(TextFormatError) as caught:
+            list(iter_csv(io.BytesIO(text), target="y", types={"y": "number", "u": "text"}))
+        assert caught.value.line == 5
