@@ -16,7 +16,7 @@ from polyfm.data._csv_scan import last_record
 from polyfm.data.lines import TextFormatError
 from polyfm.data.report import ReadReport
 
-__all__ = ["Block", "CsvReader", "blocks", "check_kinds"]
+__all__ = ["Block", "CsvReader", "blocks", "check_kinds", "first_gap"]
 
 _LONGEST = 1 << 26  # bytes of a record
 _BOM = b"\xef\xbb\xbf"
@@ -91,6 +91,8 @@ class CsvReader:
         Is told of records that are left out.
     wanted : tuple of str, optional
         The columns of the tables, if not all.
+    weight : str, optional
+        The column of required ones that holds weights of the rows.
     """
 
     def __init__(
@@ -102,8 +104,9 @@ class CsvReader:
         on_error: str,
         report: ReadReport | None,
         wanted: tuple[str, ...] | None = None,
+        weight: str | None = None,
     ) -> None:
-        self._wanted = wanted
+        self._wanted, self._weight = wanted, weight
         self._separator, self._header, self._kinds = separator, header, kinds
         self._required, self._on_error, self._report = required, on_error, report
         self._names: list[str] = []
@@ -159,9 +162,12 @@ class CsvReader:
             table = self._parse(block.text, self._types)
         except pa.ArrowInvalid as error:
             return self._slowly(name, block, error)
-        if any(table.column(column).null_count for column in self._required):
+        if any(self._first_gap(table, column) is not None for column in self._required):
             return self._slowly(name, block, None)
         return table
+
+    def _first_gap(self, table: Any, column: str) -> int | None:
+        return first_gap(table.column(column), column == self._weight)
 
     @property
     def _kept(self) -> list[str]:
@@ -279,10 +285,22 @@ class CsvReader:
                     return f"{name!r} is missing", self._separator.join(cells)[:_SHOWN]
             elif not _fits(cell, str(self._types[name])):
                 return self._misfit(name, cell), cell[:_SHOWN]
+            elif name in self._required and not self._is_usable(name, cell):
+                wanted = "finite and not negative" if name == self._weight else "finite"
+                return f"{name!r} is {cell!r}; it must be {wanted}", cell[:_SHOWN]
         return None
+
+    def _is_usable(self, name: str, cell: str) -> bool:
+        """Whether a target or weight is, if it is a number at all, one that can be used."""
+        if str(self._types[name]) == "string":
+            return True
+        number = float(cell)
+        return np.isfinite(number).item() and (name != self._weight or number >= 0)
 
     def _misfit(self, name: str, cell: str) -> str:
         whole = str(self._types[name]) == "int64"
+        if name == self._weight:
+            return f"the weight {name!r} is {cell[:_SHOWN]!r}, not a number"
         if whole and _fits(cell, "double"):
             return (
                 f"column {name!r} held whole numbers so far, here it is {cell!r}; say "
@@ -302,6 +320,20 @@ def _fits(cell: str, kind: str) -> bool:
     except ValueError:
         return False
     return "_" not in cell and (kind != "int64" or -(2**63) <= number < 2**63)
+
+
+def first_gap(column: Any, is_weight: bool) -> int | None:
+    """Return the place of the first cell of an Arrow column that is no target, or no weight."""
+    import pyarrow as pa
+
+    bad = np.zeros(len(column), dtype=bool)
+    if column.null_count:
+        bad |= column.is_null().to_numpy()
+    kind = column.type
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        numbers = column.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
+        bad |= ~np.isfinite(numbers) | (is_weight & (numbers < 0))
+    return int(np.argmax(bad)) if bad.any() else None
 
 
 def check_kinds(types: Mapping[str, str]) -> None:

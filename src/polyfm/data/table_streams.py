@@ -7,18 +7,19 @@ import io
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyfm.data._arguments import whole_number
 from polyfm.data._arrow import pyarrow_or_none
-from polyfm.data._csv_blocks import CsvReader, check_kinds
+from polyfm.data._csv_blocks import CsvReader, check_kinds, first_gap
 from polyfm.data._sources import Progress, members, open_sources
 from polyfm.data.batches import Batch
 from polyfm.data.lines import TextFormatError
 from polyfm.data.report import ReadReport
+from polyfm.data.tabular import damaged
 
 __all__ = ["iter_csv", "iter_parquet"]
 
@@ -84,10 +85,10 @@ def iter_csv(
     ------
     TextFormatError
         A ValueError that names file, line and the offending text: for records of another length,
-        cells that are no numbers in a column of numbers, a target that is missing, text that is
-        not UTF-8.
+        cells that are no numbers in a column of numbers, a target or weight that is missing or
+        not finite, a weight below 0, text that is not UTF-8.
     ValueError
-        If there is no column `target` or `weight`.
+        If there is no column `target` or `weight`, or they are the same.
     ImportError
         If pyarrow is not installed.
     OSError
@@ -105,15 +106,14 @@ def iter_csv(
     _check(batch_rows, batch_bytes, "CSV")
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error must be 'raise' or 'skip', got {on_error!r}")
-    if len(separator) != 1:
+    if not isinstance(separator, str) or len(separator) != 1:
         raise ValueError(f"separator must be one character, got {separator!r}")
     kinds = dict(types or {})
     check_kinds(kinds)
-    if weight is not None:
-        kinds.setdefault(weight, "number")
-    apart = tuple(name for name in (target, weight) if name is not None)
-    wanted = None if columns is None else (*columns, *apart)
-    reader = CsvReader(separator, header, kinds, apart, on_error, report, wanted)
+    if weight is not None and kinds.setdefault(weight, "number") != "number":
+        raise ValueError(f"weight={weight!r} must be a column of numbers, but types says text")
+    apart, wanted = _apart(target, weight, columns)
+    reader = CsvReader(separator, header, kinds, apart, on_error, report, wanted, weight)
     size = min(_BLOCK, batch_bytes or _BLOCK)
     tables = _csv_tables(source, reader, size, progress)
     return _batches(tables, batch_rows, batch_bytes, target, weight, report)
@@ -163,19 +163,18 @@ def iter_parquet(
     ------
     TextFormatError
         A ValueError that names the file: if it is no Parquet file, has other columns than the
-        first, or a target or weight is missing.
+        first, is damaged, or a target or weight is missing or not finite; with the row.
     ValueError
-        If there is no column `target` or `weight`.
+        If there is no column `target` or `weight`, or they are the same.
     ImportError
         If pyarrow is not installed.
     OSError
         If a file cannot be opened.
     """
     _check(batch_rows, batch_bytes, "Parquet")
-    apart = tuple(name for name in (target, weight) if name is not None)
+    apart, wanted = _apart(target, weight, columns)
     rows = batch_rows if batch_bytes is None else min(batch_rows, 4096)
-    wanted = None if columns is None else (*columns, *apart)
-    tables = _parquet_tables(source, rows, apart, wanted, progress)
+    tables = _parquet_tables(_Parquet(rows, apart, weight, wanted), source, progress)
     return _batches(tables, batch_rows, batch_bytes, target, weight, report)
 
 
@@ -189,6 +188,18 @@ def _check(batch_rows: int, batch_bytes: int | None, layout: str) -> None:
         )
 
 
+def _apart(
+    target: str | None, weight: str | None, columns: Collection[str] | None
+) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """Return the columns to be split off, and all that are wanted."""
+    if target is not None and target == weight:
+        raise ValueError(f"target and weight are the same column, {target!r}")
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a list of names, got {columns!r}; write [{columns!r}]")
+    apart = tuple(name for name in (target, weight) if name is not None)
+    return apart, None if columns is None else (*columns, *apart)
+
+
 def _csv_tables(
     source: Any, reader: CsvReader, size: int, progress: Progress | None
 ) -> Iterator[tuple[Any, int]]:
@@ -196,12 +207,55 @@ def _csv_tables(
         yield from reader.tables(opened.name, opened.stream, size)
 
 
+class _Parquet(NamedTuple):
+    """What is asked of Parquet files."""
+
+    n_rows: int
+    """Of a piece."""
+    apart: tuple[str, ...]
+    weight: str | None
+    wanted: tuple[str, ...] | None
+
+    def pieces(self, name: str, file: Any) -> Iterator[Any]:
+        """Yield the rows of a file that is open as tables, checked."""
+        import pyarrow as pa
+
+        names = file.schema_arrow.names
+        columns = None if self.wanted is None else [n for n in names if n in self.wanted]
+        done = 0
+        try:
+            for piece in file.iter_batches(self.n_rows, columns=columns):
+                table = pa.Table.from_batches([piece])
+                self._refuse_gaps(name, table, done)
+                done += len(table)
+                yield table
+        except (pa.ArrowException, OSError) as error:
+            raise damaged(name, error, f"cannot be read after data row {done}") from error
+
+    def _refuse_gaps(self, name: str, table: Any, before: int) -> None:
+        for column in self.apart:
+            cells, is_weight = table.column(column), column == self.weight
+            if is_weight:
+                _check_numeric(name, column, cells.type)
+            place = first_gap(cells, is_weight)
+            if place is not None:
+                cell = cells[place].as_py()
+                wanted = "finite and not negative" if is_weight else "finite"
+                found = "missing" if cell is None else f"{cell}; it must be {wanted}"
+                problem = f"data row {before + place + 1}: {column!r} is {found}"
+                raise TextFormatError(name, None, problem)
+
+
+def _check_numeric(name: str, column: str, kind: Any) -> None:
+    import pyarrow as pa
+
+    of_numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    if not (any(is_kind(kind) for is_kind in of_numbers) or pa.types.is_boolean(kind)):
+        raise TextFormatError(name, None, f"the weight {column!r} holds {kind}, not numbers")
+
+
 def _parquet_tables(
-    source: Any,
-    n_rows: int,
-    apart: tuple[str, ...],
-    wanted: tuple[str, ...] | None,
-    progress: Progress | None,
+    asked: _Parquet, source: Any, progress: Progress | None
 ) -> Iterator[tuple[Any, int]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -210,14 +264,11 @@ def _parquet_tables(
     for name, stream, size in _seekable(source):
         try:
             file = pq.ParquetFile(stream)
-        except pa.ArrowInvalid as error:
-            raise TextFormatError(name, None, f"not a Parquet file ({error})") from None
-        schema = _checked(name, file.schema_arrow, schema, wanted or apart)
+        except (pa.ArrowException, OSError) as error:
+            raise damaged(name, error, "not a Parquet file") from None
+        schema = _checked(name, file.schema_arrow, schema, asked.wanted or asked.apart)
         done, n_all = 0, file.metadata.num_rows
-        columns = None if wanted is None else [n for n in schema.names if n in wanted]
-        for piece in file.iter_batches(n_rows, columns=columns):
-            table = pa.Table.from_batches([piece])
-            _refuse_gaps(name, table, apart, done)
+        for table in asked.pieces(name, file):
             told, done = size * done // n_all, done + len(table)
             if progress is not None:
                 progress(size * done // n_all - told)
@@ -252,14 +303,6 @@ def _checked(name: str, schema: Any, first: Any, apart: tuple[str, ...]) -> Any:
             name, None, f"the columns are\n{schema}\nbut those of the files before\n{first}"
         )
     return schema
-
-
-def _refuse_gaps(name: str, table: Any, apart: tuple[str, ...], before: int) -> None:
-    for column in apart:
-        if table.column(column).null_count:
-            gone = table.column(column).is_null().to_numpy()
-            row = before + int(np.argmax(gone)) + 1
-            raise TextFormatError(name, None, f"data row {row}: {column!r} is missing")
 
 
 def _batches(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polyfm.data.lines import TextFormatError
 
-__all__ = ["load_csv", "load_parquet"]
+__all__ = ["damaged", "load_csv", "load_parquet"]
 
 Loaded = tuple[Any, NDArray[Any] | None, list[str]]
 
@@ -100,9 +100,16 @@ def load_parquet(path: str | os.PathLike[str], *, target: str | None = None) -> 
     with Path(path).open("rb") as stream:
         try:
             table = pq.read_table(stream)
-        except pa.ArrowInvalid as error:
-            raise TextFormatError(str(path), None, f"not a Parquet file ({error})") from None
+        except (pa.ArrowException, OSError) as error:
+            raise damaged(str(path), error, "not a Parquet file, or a damaged one") from None
     return _split(nw.from_native(table, eager_only=True), target, str(path))
+
+
+def damaged(name: str, error: Exception, problem: str) -> Exception:
+    """Return the error of a file that cannot be read; that of the system, where it is one."""
+    if getattr(error, "errno", None) is not None:
+        return error
+    return TextFormatError(name, None, f"{problem} ({error})")
 
 
 def _pyarrow() -> ModuleType | None:

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 import warnings
 
 import numpy as np
@@ -23,6 +24,7 @@ from polyfm.data import (
     iter_csv,
     iter_parquet,
     load_csv,
+    load_parquet,
     table_streams,
 )
 
@@ -348,3 +350,84 @@ def test_lines_are_counted_by_any_end(end, block, monkeypatch):
         with pytest.raises(TextFormatError) as caught:
             list(iter_csv(io.BytesIO(text), target="y", types={"y": "number", "u": "text"}))
         assert caught.value.line == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("1,1,a\n0,nan,b\n", "'w' is 'nan'; it must be finite and not negative"),
+        ("1,1,a\n0,inf,b\n", "'w' is 'inf'; it must be finite and not negative"),
+        ("1,1,a\n0,-2,b\n", "'w' is '-2'; it must be finite and not negative"),
+        ("1,1,a\n0,heavy,b\n", "the weight 'w' is 'heavy', not a number"),
+        ("1.5,1,a\nNaN,2,b\n", "'y' is 'NaN'; it must be finite"),
+        ("1.5,1,a\n-inf,2,b\n", "'y' is '-inf'; it must be finite"),
+        ("1,1,a\n,2,b\n", "'y' is missing"),
+    ],
+)
+def test_targets_and_weights_that_are_none(text, problem):
+    text += "1,3,c\n"
+    with pytest.raises(TextFormatError) as caught:
+        list(iter_csv(stream("y,w,u\n" + text), target="y", weight="w"))
+    assert caught.value.line == 3
+    assert caught.value.problem == problem
+    report = ReadReport()
+    with pytest.warns(UserWarning, match="1 line was left out"):
+        [batch] = iter_csv(
+            stream("y,w,u\n" + text), target="y", weight="w", on_error="skip", report=report
+        )
+    assert batch.X.column("u").to_pylist() == ["a", "c"]
+    assert batch.weight.tolist() == [1, 3]
+    assert report.n_skipped == 1
+
+
+def test_labels_in_words_may_be_nan():
+    [batch] = iter_csv(stream("y,u\nspam,a\nnan,b\n"), target="y")
+    assert batch.y.tolist() == ["spam", "nan"]
+
+
+def parquet_of(compression="none", **columns):
+    out = io.BytesIO()
+    pq.write_table(
+        pa.table(columns), out, compression=compression, use_dictionary=False, row_group_size=1000
+    )
+    out.seek(0)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"y": [1.0, np.nan], "w": [1, 2]}, "data row 2: 'y' is nan; it must be finite"),
+        ({"y": [1.0, np.inf], "w": [1, 2]}, "data row 2: 'y' is inf; it must be finite"),
+        ({"y": [1, None], "w": [1, 2]}, "data row 2: 'y' is missing"),
+        ({"y": [1, 2], "w": [1, -2]}, "data row 2: 'w' is -2; it must be finite and not negative"),
+        ({"y": [1, 2], "w": [1.0, np.nan]}, "data row 2: 'w' is nan; it must be finite and"),
+        ({"y": [1, 2], "w": ["a", "b"]}, "the weight 'w' holds string, not numbers"),
+    ],
+)
+def test_targets_and_weights_of_parquet(columns, problem):
+    with pytest.raises(TextFormatError, match=re.escape(problem)):
+        list(iter_parquet(parquet_of(**columns), target="y", weight="w"))
+
+
+@pytest.mark.parametrize("reader", [iter_csv, iter_parquet])
+def test_target_and_weight_are_two_columns(reader):
+    with pytest.raises(ValueError, match="target and weight are the same column, 'y'"):
+        reader(stream("y\n1\n"), target="y", weight="y")
+    with pytest.raises(TypeError, match=r"columns must be a list of names, got 'u'"):
+        reader(stream("y\n1\n"), columns="u")
+
+
+def test_weights_are_numbers():
+    with pytest.raises(ValueError, match="weight='w' must be a column of numbers"):
+        iter_csv(stream("w\n1\n"), weight="w", types={"w": "text"})
+
+
+def test_a_damaged_page_is_told_with_its_file(tmp_path):
+    content = parquet_of("snappy", y=np.arange(5000.0)).getvalue()
+    path = tmp_path / "a.parquet"
+    path.write_bytes(content[:20000] + b"\xff" * 64 + content[20064:])
+    with pytest.raises(TextFormatError, match=r"a\.parquet: cannot be read after data row \d+ "):
+        list(iter_parquet(path, target="y", batch_rows=100))
+    with pytest.raises(TextFormatError, match=r"a\.parquet: not a Parquet file, or a damaged one"):
+        load_parquet(path, target="y")
