@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from polyfm.data._examine import is_canonical, look_at_values
 from polyfm.data._sections import DatasetError, Numbers, SectionFile, SectionWriter
+from polyfm.data._targets import first_bad
 from polyfm.data.rows import read_only
 
 LARGEST_INT32 = int(np.iinfo(np.int32).max)
@@ -185,6 +186,7 @@ class Shard:
         self._labels = self._optional("labels")
         self._weights = self._optional("weights", "<f8")
         self._is_monotone = False
+        self._n_looked_at = 0
         self._check_sizes()
 
     def _optional(self, name: str, dtype: str | None = None) -> NDArray[Any] | None:
@@ -228,7 +230,24 @@ class Shard:
             raise self._damaged(f"its rows end at entry {last} of {self.nnz}")
 
     def _damaged(self, problem: str) -> DatasetError:
-        return DatasetError(self.path, f"is damaged ({problem}); write the dataset again.")
+        return DatasetError(
+            self.path,
+            f"is damaged ({problem}); write the dataset again. Its verify() looks at every byte.",
+        )
+
+    def check_labels(
+        self, labels: NDArray[Any], start: int, kind: str, n_names: int | None
+    ) -> None:
+        """Raise a DatasetError for targets, from row ``start`` on, that are none."""
+        bad = first_bad(labels, kind, n_names)
+        if bad is not None:
+            raise self._damaged(f"the target of row {start + bad} is {labels[bad]}")
+
+    def check_weights(self, weights: NDArray[np.float64], start: int) -> None:
+        """Raise a DatasetError for weights, from row ``start`` on, that are none."""
+        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if len(bad):
+            raise self._damaged(f"the weight of row {start + bad[0]} is {weights[bad[0]]}")
 
     def _check_monotone(self) -> None:
         """Look once, before the first rows are taken, whether row ends can be followed."""
@@ -240,8 +259,22 @@ class Shard:
         self._is_monotone = True
 
     def part(self, start: int, stop: int) -> Part:
-        """Return some rows, as views of the map but for ``indptr``."""
+        """Return some rows, as views of the map but for ``indptr``.
+
+        Raises
+        ------
+        DatasetError
+            For column numbers and values that cannot have been written so.
+        """
         self._check_monotone()
+        part = self._view(start, stop)
+        if stop > self._n_looked_at:
+            self._check_canonical(part, start)
+            if start <= self._n_looked_at:
+                self._n_looked_at = stop
+        return part
+
+    def _view(self, start: int, stop: int) -> Part:
         first, last = int(self._indptr[start]), int(self._indptr[stop])
         indices = _window(self._indices[first:last])
         width = indices.dtype if last - first <= LARGEST_INT32 else np.dtype(np.int64)
@@ -265,7 +298,7 @@ class Shard:
         self.file.verify()
         self._check_monotone()
         for start in range(0, self.n_rows, 1 << 16):
-            part = self.part(start, min(start + (1 << 16), self.n_rows))
+            part = self._view(start, min(start + (1 << 16), self.n_rows))
             self._check_canonical(part, start)
 
     def _check_canonical(self, part: Part, start: int) -> None:
@@ -306,4 +339,15 @@ def _joined_weights(parts: list[Part]) -> NDArray[np.float64] | None:
         return None
     return np.concatenate(
         [np.ones(part.n_rows) if part.weights is None else part.weights for part in parts]
+    )
+
+
+def no_rows(dtype: np.dtype[Any], labelled: bool) -> Part:
+    """Return the part of no rows; labels are codes only where there are shards to have some."""
+    return Part(
+        np.zeros(1, dtype=np.int32),
+        np.empty(0, dtype=np.int32),
+        np.empty(0, dtype=dtype),
+        np.empty(0, dtype=np.int32) if labelled else None,
+        None,
     )

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyfm.data.texts import is_null
+
 _LARGEST_WHOLE = 2.0**53
 _MOST_LABELS = 100_000
 
@@ -41,7 +43,7 @@ class TargetEncoder:
         if y is None:
             self._begin(None)
             return None
-        y = np.asarray(y)
+        y = _plain(np.asarray(y))
         if y.shape != (n_rows,):
             raise ValueError(f"y has shape {y.shape}, but the batch has {n_rows} rows.")
         if y.dtype.kind in "OUST":
@@ -70,7 +72,7 @@ class TargetEncoder:
     def _texts(self, y: NDArray[Any]) -> NDArray[np.int32]:
         bad = [i for i, label in enumerate(y) if not isinstance(label, str | bytes)]
         if y.dtype.kind == "O" and bad:
-            raise ValueError(f"y has {y[bad[0]]!r} in row {bad[0]} of the batch, not a text.")
+            raise ValueError(_no_text(y, bad))
         self._begin("text")
         found, place = np.unique(y.astype(str), return_inverse=True)
         for label in found.tolist():
@@ -79,6 +81,35 @@ class TargetEncoder:
             raise ValueError(f"y has more than {_MOST_LABELS:,} different texts: no labels.")
         codes = np.array([self._codes[label] for label in found.tolist()], dtype=np.int32)
         return codes[place]
+
+
+def _no_text(y: NDArray[Any], bad: list[int]) -> str:
+    """Say what is wrong with targets some of which are no texts: above all, gaps."""
+    gap = next((i for i in bad if is_null(y[i])), None)
+    if gap is not None:
+        return f"y is missing ({y[gap]!r}) in row {gap} of the batch."
+    return f"y has {y[bad[0]]!r} in row {bad[0]} of the batch, not a text."
+
+
+def _plain(y: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers that are kept as objects, as columns with gaps are, as numbers."""
+    if y.dtype.kind != "O" or y.ndim != 1:
+        return y
+    kinds = {type(label) for label in y.tolist()}
+    numbers = all(issubclass(kind, int | float | np.bool_ | np.number) for kind in kinds)
+    return np.array(y.tolist()) if kinds and numbers else y
+
+
+def first_bad(stored: NDArray[Any], kind: str, n_names: int | None) -> int | None:
+    """Return the place of the first target that cannot have been written so."""
+    if n_names is not None:
+        bad = (stored < 0) | (stored >= n_names)
+    elif kind == "number":
+        bad = ~np.isfinite(stored)
+    else:
+        most = 1 if kind == "truth" else _LARGEST_WHOLE
+        bad = ~((np.abs(stored) <= most) & (stored == np.floor(stored)))
+    return int(np.argmax(bad)) if bad.any() else None
 
 
 def decoded(stored: NDArray[Any], kind: str, names: NDArray[Any] | None) -> NDArray[Any]:

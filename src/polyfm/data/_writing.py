@@ -15,12 +15,13 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from polyfm.data import _manifest
+from polyfm.data._arguments import float_type, whole_number
 from polyfm.data._examine import look_at_values
 from polyfm.data._folders import Draft
 from polyfm.data._sections import Numbers, SectionWriter, finish, open_for_writing
 from polyfm.data._shards import LARGEST_INT32, Part, ShardWriter
 from polyfm.data._targets import TargetEncoder
-from polyfm.data.batches import Batch
+from polyfm.data.batches import Batch, as_batch
 from polyfm.data.rows import examined_csr, read_only
 
 SHARD_ROWS = 1 << 22
@@ -68,11 +69,10 @@ class DatasetWriter:
         dtype: DTypeLike | None = None,
         overwrite: bool = False,
     ) -> None:
-        if shard_rows < 1:
-            raise ValueError(f"shard_rows must be at least 1, got {shard_rows}.")
-        if n_features is not None and n_features < 0:
-            raise ValueError(f"n_features must not be negative, got {n_features}.")
-        self._dtype = None if dtype is None else _float_type(dtype)
+        shard_rows = whole_number("shard_rows", shard_rows, 1)
+        if n_features is not None:
+            n_features = whole_number("n_features", n_features, 0)
+        self._dtype = None if dtype is None else float_type(dtype)
         self._is_told = dtype is not None
         self._given_width, self._shard_rows, self._overwrite = n_features, shard_rows, overwrite
         self._width = n_features or 0
@@ -116,12 +116,13 @@ class DatasetWriter:
         Raises
         ------
         TypeError
-            If X is a frame or a list of dictionaries, which have to be encoded first.
+            For anything else; if X is a frame or a list of dictionaries, which have to be encoded
+            first.
         ValueError
             For rows that cannot be stored, with their place.
         """
         self._check_open()
-        batch = Batch(*batch)
+        batch = as_batch(batch, self._n_batches)
         try:
             X = self._matrix(batch.X)
             labels = self._targets.encode(batch.y, X.shape[0])
@@ -292,13 +293,6 @@ def check_place(path: Path, overwrite: bool) -> None:
     if foreign:
         problem = f"is not replaced, as it holds {foreign[0]!r}, which is of no dataset"
         raise FileExistsError(errno.EEXIST, problem, str(path))
-
-
-def _float_type(dtype: DTypeLike) -> np.dtype[Any]:
-    found = np.dtype(dtype)
-    if found not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {found.name}.")
-    return found
 
 
 def _code(dtype: np.dtype[Any] | None) -> str:

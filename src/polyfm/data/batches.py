@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Batch"]
+__all__ = ["Batch", "as_batch", "checked_batches"]
+
+_BATCH_KINDS = "a Batch, or a tuple (X, y) or (X, y, weight)"
 
 
 class Batch(NamedTuple):
@@ -43,3 +46,26 @@ class Batch(NamedTuple):
         rows = self.X.iloc if hasattr(self.X, "iloc") else self.X
         y, weight = self.y, self.weight
         return Batch(rows[n:], None if y is None else y[n:], None if weight is None else weight[n:])
+
+
+def checked_batches(batches: Any) -> Iterable[Any]:
+    """Return batches, or raise a TypeError that says what they would have to be."""
+    one = isinstance(batches, tuple) and bool(batches) and hasattr(batches[0], "shape")
+    several = isinstance(batches, Iterable) and not isinstance(batches, str | bytes | Mapping)
+    if one or hasattr(batches, "shape") or not several:
+        kind = "a single batch" if one else f"a {type(batches).__name__}"
+        raise TypeError(
+            f"batches must be a list, or another iterable, of {_BATCH_KINDS}; got {kind}: "
+            "write [(X, y)] for a matrix and its targets."
+        )
+    found: Iterable[Any] = batches
+    return found
+
+
+def as_batch(batch: Any, number: int) -> Batch:
+    """Return a batch, or raise a TypeError that says what it would have to be."""
+    if isinstance(batch, tuple) and 2 <= len(batch) <= 3:
+        return Batch(*batch)
+    found = f"a tuple of {len(batch)}" if isinstance(batch, tuple) else f"a {type(batch).__name__}"
+    advice = " Write (X, None) for rows without targets." if hasattr(batch, "shape") else ""
+    raise TypeError(f"Batch {number} of the dataset is {found}, not {_BATCH_KINDS}.{advice}")

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from polyfm.data import _manifest
+from polyfm.data._arguments import whole_number
 from polyfm.data._opening import file_of, open_files
 from polyfm.data._sections import DatasetError, SectionFile
-from polyfm.data._shards import Part, joined, matrix_of
+from polyfm.data._shards import Part, Shard, joined, matrix_of, no_rows
 from polyfm.data._targets import decoded
 from polyfm.data._writing import SHARD_ROWS, DatasetWriter
-from polyfm.data.batches import Batch
+from polyfm.data.batches import Batch, checked_batches
 
 __all__ = ["Dataset", "DatasetError", "DatasetWriter"]
 
@@ -66,8 +67,8 @@ class Dataset:
     Notes
     -----
     An object of this class is pickled as its path. :meth:`verify` reads every byte; opening does
-    not, so a disk that has changed a byte is found by ``verify``, or by the check that every
-    estimator makes of the matrices it is given.
+    not. What a disk has changed is found by ``verify``, and where rows come out that cannot have
+    been written, when they are taken.
 
     Examples
     --------
@@ -148,7 +149,8 @@ class Dataset:
         FileExistsError
             If there is something of that name, unless it is a dataset and ``overwrite`` is true.
         TypeError
-            If a batch is a frame or a list of dictionaries, which have to be encoded first.
+            If ``batches`` is one batch or a matrix; if X is a frame or a list of dictionaries,
+            which have to be encoded first.
         ValueError
             For rows that cannot be stored, with their place.
         OSError
@@ -157,7 +159,7 @@ class Dataset:
         with DatasetWriter(
             path, n_features=n_features, shard_rows=shard_rows, dtype=dtype, overwrite=overwrite
         ) as writer:
-            for batch in batches:
+            for batch in checked_batches(batches):
                 writer.add(batch)
             writer.finish(
                 fields=fields, feature_names=feature_names, notes=notes, attachments=attachments
@@ -210,8 +212,17 @@ class Dataset:
         """The targets of all rows; None if there are none."""
         if self._kind is None:
             return None
-        stored = [shard.labels for shard in self.shards if shard.labels is not None]
-        return self._decoded(_concatenated(stored))
+        parts = [self._labels_of(shard, 0, shard.labels) for shard in self.shards]
+        return self._decoded(_concatenated([labels for labels in parts if labels is not None]))
+
+    def _labels_of(
+        self, shard: Shard, start: int, labels: NDArray[Any] | None
+    ) -> NDArray[Any] | None:
+        """Return targets as they are stored, after a look at each."""
+        if labels is not None:
+            n_names = None if self.label_names is None else len(self.label_names)
+            shard.check_labels(labels, start, str(self._kind), n_names)
+        return labels
 
     def _decoded(self, stored: NDArray[Any]) -> NDArray[Any]:
         return decoded(stored, str(self._kind), self.label_names)
@@ -221,11 +232,12 @@ class Dataset:
         """The weights of all rows; None if all are 1."""
         if not self.has_weights:
             return None
-        parts = (
-            np.ones(shard.n_rows) if shard.weights is None else shard.weights
-            for shard in self.shards
-        )
-        return _concatenated(list(parts))
+        parts = []
+        for shard in self.shards:
+            if shard.weights is not None:
+                shard.check_weights(shard.weights, 0)
+            parts.append(np.ones(shard.n_rows) if shard.weights is None else shard.weights)
+        return _concatenated(parts)
 
     def rows(self, start: int, stop: int) -> Batch:
         """Return rows next to each other.
@@ -251,7 +263,7 @@ class Dataset:
         return self.take([(start, stop)])
 
     def _batch(self, parts: list[Part]) -> Batch:
-        part = joined(parts) if parts else _no_rows(self.dtype, self.has_targets)
+        part = joined(parts) if parts else no_rows(self.dtype, self.has_targets)
         y = None if part.labels is None else self._decoded(part.labels)
         return Batch(matrix_of(part, self.n_features), y, part.weights)
 
@@ -263,7 +275,11 @@ class Dataset:
             if stop <= before:
                 return
             if a < b:
-                yield self.shards[k].part(a, b)
+                part = self.shards[k].part(a, b)
+                self._labels_of(self.shards[k], a, part.labels)
+                if part.weights is not None:
+                    self.shards[k].check_weights(part.weights, a)
+                yield part
 
     def take(self, ranges: Iterable[tuple[int, int]]) -> Batch:
         """Return the rows of several ranges, one range after the other.
@@ -303,10 +319,15 @@ class Dataset:
         Raises
         ------
         ValueError
-            If ``batch_rows`` is not positive.
+            If ``batch_rows`` is not positive, or ``start`` is negative.
         """
-        if batch_rows < 1:
-            raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
+        batch_rows, start = (
+            whole_number("batch_rows", batch_rows, 1),
+            whole_number("start", start, 0),
+        )
+        return self._iter_batches(batch_rows, start)
+
+    def _iter_batches(self, batch_rows: int, start: int) -> Iterator[Batch]:
         for first in range(start, self.n_rows, batch_rows):
             yield self.rows(first, min(first + batch_rows, self.n_rows))
 
@@ -374,14 +395,3 @@ class Dataset:
 
 def _concatenated(arrays: list[NDArray[Any]]) -> NDArray[Any]:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-def _no_rows(dtype: np.dtype[Any], labelled: bool) -> Part:
-    """Return the part of no rows; labels are codes only where there are shards to have some."""
-    return Part(
-        np.zeros(1, dtype=np.int32),
-        np.empty(0, dtype=np.int32),
-        np.empty(0, dtype=dtype),
-        np.empty(0, dtype=np.int32) if labelled else None,
-        None,
-    )

@@ -204,7 +204,11 @@ def test_repr_tells_what_there_is(tmp_path):
         ([(np.array([["a"]]), None)], TypeError, "not of numbers"),
         ([(a_matrix(2), [1.0])], ValueError, "y has shape (1,), but the batch has 2 rows"),
         ([(a_matrix(2), [1.0, np.nan])], ValueError, "nan in row 1"),
-        ([(a_matrix(2), np.array(["a", None], object))], ValueError, "None in row 1"),
+        (
+            [(a_matrix(2), np.array(["a", None], object))],
+            ValueError,
+            "y is missing (None) in row 1",
+        ),
         ([(a_matrix(2), [1.0, 2.0]), (a_matrix(2), None)], ValueError, "Batch 1"),
         ([(a_matrix(2), [1.0, 2.0]), (a_matrix(2), ["a", "b"])], ValueError, "texts"),
         ([(a_matrix(2), [1, 2**60])], ValueError, "2**53"),
@@ -318,3 +322,64 @@ def test_processes_read_at_the_same_time(tmp_path):
         other = pool.map_async(_checksum_of, [dataset] * 4)
         own = [_checksum_of(dataset) for _ in range(4)]
         assert other.get(timeout=120) == own
+
+
+@pytest.mark.parametrize(
+    ("batches", "words"),
+    [
+        ((np.eye(2), np.ones(2)), "of a Batch, or a tuple (X, y) or (X, y, weight); got a single"),
+        (Batch(np.eye(2), np.ones(2)), "got a single batch: write [(X, y)]"),
+        (np.eye(2), "got a ndarray: write [(X, y)]"),
+        (a_matrix(2), "got a csr_matrix: write [(X, y)]"),
+        (None, "got a NoneType"),
+        ("path", "got a str"),
+        (
+            [a_matrix(2)],
+            "Batch 0 of the dataset is a csr_matrix, not a Batch, or a tuple (X, y) or",
+        ),
+        ([np.eye(2)], "Write (X, None) for rows without targets."),
+        ([(np.eye(2),)], "is a tuple of 1, not a Batch"),
+        ([(np.eye(2), None), 3], "Batch 1 of the dataset is a int"),
+    ],
+)
+def test_what_is_no_batch(tmp_path, batches, words):
+    with pytest.raises(TypeError) as caught:
+        Dataset.write(tmp_path / "d", batches)
+    assert words in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"n_features": 2.5}, TypeError, "n_features must be a whole number, got 2.5"),
+        ({"n_features": -1}, ValueError, "n_features must be at least 0, got -1"),
+        ({"shard_rows": "9"}, TypeError, "shard_rows must be a whole number, got '9'"),
+        ({"shard_rows": 0}, ValueError, "shard_rows must be at least 1, got 0"),
+        ({"dtype": "real"}, TypeError, "dtype must be float32 or float64, got 'real'"),
+    ],
+)
+def test_impossible_options(tmp_path, options, kind, words):
+    with pytest.raises(kind, match=words):
+        Dataset.write(tmp_path / "d", [], **options)
+
+
+def test_batches_of_a_size_that_cannot_be(tmp_path):
+    dataset = Dataset.write(tmp_path / "d", [(np.eye(2), None)])
+    for rows, start, kind in ((0, 0, ValueError), (1.5, 0, TypeError), (1, -1, ValueError)):
+        with pytest.raises(kind, match=r"(batch_rows|start) must be"):
+            dataset.iter_batches(rows, start)
+
+
+def test_targets_of_columns_that_may_have_gaps(tmp_path):
+    pd = pytest.importorskip("pandas")
+    whole = Dataset.write(tmp_path / "a", [(np.eye(2), pd.Series([3, 4], dtype="Int64"))])
+    assert whole.targets.dtype == np.int64
+    assert whole.targets.tolist() == [3, 4]
+    truth = Dataset.write(tmp_path / "b", [(np.eye(2), pd.Series([True, False], dtype="boolean"))])
+    assert truth.targets.tolist() == [True, False]
+    for values, kind in (([3, None], "Int64"), ([True, None], "boolean"), ([0.5, None], "Float64")):
+        with pytest.raises(ValueError, match=r"y (is missing \(<NA>\)|has nan) in row 1 of"):
+            Dataset.write(tmp_path / "c", [(np.eye(2), pd.Series(values, dtype=kind))])
+    with pytest.raises(ValueError, match="y has nan in row 1 of the batch"):
+        Dataset.write(tmp_path / "c", [(np.eye(2), pd.Series([3, None]))])

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from polyfm import FMClassifier
 from polyfm.data import Dataset, DatasetError, DatasetWriter, _sections
 from polyfm.data.rows import canonical_csr
 
@@ -300,3 +301,69 @@ def test_without_an_exchange_of_folders(original, tmp_path, monkeypatch):
     new = Dataset.write(path, [(a_matrix(7), None)], overwrite=True)
     assert new.n_rows == 7
     assert os.listdir(tmp_path) == ["d"]
+
+
+def with_section(path, name, place, number):
+    """Write a number into a section of the first shard."""
+    shard = path / "shard-00000.pfm"
+    entry = _sections.SectionFile(shard)._entries[name]
+    numbers = np.memmap(shard, entry.dtype, "r+", entry.offset, entry.size // int(entry.dtype[2]))
+    numbers[place] = number
+    numbers.flush()
+
+
+@pytest.mark.parametrize(
+    ("section", "number", "problem"),
+    [
+        ("indices", 60, "column numbers in rows 0 to 99 are not sorted, or too large"),
+        ("indices", -3, "column numbers in rows 0 to 99 are not sorted, or too large"),
+        ("values", np.nan, "values in rows 0 to 99 are zero or not finite"),
+        ("values", 0.0, "values in rows 0 to 99 are zero or not finite"),
+        ("labels", np.nan, "the target of row 7 is nan"),
+        ("labels", 0.5, "the target of row 7 is 0.5"),
+        ("labels", 1e300, "the target of row 7 is 1e+300"),
+        ("weights", np.nan, "the weight of row 7 is nan"),
+        ("weights", -1.0, "the weight of row 7 is -1.0"),
+    ],
+)
+def test_rows_that_were_never_written_name_the_shard(original, tmp_path, section, number, problem):
+    path = copied(original, tmp_path)
+    with_section(path, section, 7, number)
+    dataset = Dataset(path)
+    with pytest.raises(DatasetError) as caught:
+        list(dataset.iter_batches(100))
+    assert str(caught.value).startswith(f"{path / 'shard-00000.pfm'}: is damaged ({problem}")
+    assert "verify()" in str(caught.value)
+    with pytest.raises(DatasetError):
+        dataset.take([(120, 150), (0, 20)])
+    with pytest.raises(DatasetError):
+        dataset.verify()
+    if section in ("labels", "weights"):
+        with pytest.raises(DatasetError, match="of row 7 is"):
+            getattr(dataset, {"labels": "targets"}.get(section, section))
+
+
+@pytest.mark.parametrize(
+    ("y", "number"),
+    [
+        (np.arange(20) % 2 == 0, 2.0),
+        (np.arange(20) % 2 == 0, np.nan),
+        (np.array(["a", "b"] * 10), 2),
+        (np.array(["a", "b"] * 10), -1),
+        (np.arange(20) / 3, np.inf),
+    ],
+)
+def test_targets_of_every_kind_are_looked_at(tmp_path, y, number):
+    Dataset.write(tmp_path / "d", [(a_matrix(20), y)])
+    assert Dataset(tmp_path / "d").targets.tolist() == y.tolist()
+    with_section(tmp_path / "d", "labels", 3, number)
+    with pytest.raises(DatasetError, match="the target of row 3 is"):
+        Dataset(tmp_path / "d").rows(2, 5)
+    assert Dataset(tmp_path / "d").rows(4, 20).y.tolist() == y[4:].tolist()
+
+
+def test_an_estimator_tells_of_the_damaged_shard(original, tmp_path):
+    path = copied(original, tmp_path)
+    with_section(path, "indices", 7, 60)
+    with pytest.raises(DatasetError, match=r"shard-00000\.pfm: is damaged"):
+        FMClassifier(max_iter=1).fit(Dataset(path))
