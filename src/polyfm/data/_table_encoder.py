@@ -18,7 +18,7 @@ from polyfm.data.columns import Options
 from polyfm.data.frames import Column, Table, read_table
 from polyfm.data.texts import PlainTexts
 
-__all__ = ["NUMERIC", "GrowingEncoder", "TableEncoder"]
+__all__ = ["NUMERIC", "GrowingEncoder", "TableEncoder", "distinct_names", "no_rows"]
 
 NUMERIC = ("auto", "passthrough", "bin", "log2", "standardize", "category")
 
@@ -106,8 +106,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             The encoded table, indices sorted, zeros not stored.
         """
         check_is_fitted(self)
-        table = read_table(X)
-        return self._encode(self._align(table), table.n_rows)
+        table = read_table(X, least_rows=0)
+        columns = self._align(table)
+        if table.n_rows == 0:
+            return no_rows(self)
+        return self._encode(columns, table.n_rows)
 
     def to_json(self) -> str:
         """Parameters and everything learnt, as JSON text that :meth:`from_json` reads.
@@ -205,7 +208,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _align(self, table: Table) -> list[Column]:
         """Columns of a new table in the order of ``fit``."""
         named = hasattr(self, "feature_names_in_")
-        if not named or table.origin == "array":
+        if (not named and table.columns) or table.origin == "array":
             return self._by_position(table, named)
         found = {column.name: column for column in table.columns}
         gone = [name for name in self.field_names_ if name not in found]
@@ -275,7 +278,7 @@ class GrowingEncoder(TableEncoder):
         ----------
         X : frame, dict of columns, list of dict, 2-D array or list of rows
             The batch, shape (n_samples, n_features). Only dictionaries may bring keys that
-            are new; further columns of frames are ignored.
+            are new; further columns of frames are ignored. Without rows, nothing is learnt.
         y : ignored
             Present for pipelines.
 
@@ -284,11 +287,14 @@ class GrowingEncoder(TableEncoder):
         object
             Itself.
         """
-        table = read_table(X)
         if not hasattr(self, "field_names_"):
-            self._learn(table)
+            self._learn(read_table(X))
             return self
         self._check_parameters()
+        table = read_table(X, least_rows=0)
+        if table.n_rows == 0:
+            self._align(table)
+            return self
         old, new = self._split_new(table)
         self._learn_more(self._align(old), new)
         return self
@@ -303,6 +309,31 @@ class GrowingEncoder(TableEncoder):
             parts[column.name not in known].append(column)
         old, new = (Table(part, table.origin, table.n_rows) for part in parts)
         return old, new
+
+
+def no_rows(encoder: Any) -> sp.csr_matrix:
+    """Return the encoding of a table without rows, as wide as is known."""
+    given = 2**encoder.n_bits if not getattr(encoder, "per_field", True) else 0
+    width = getattr(encoder, "n_features_out_", given)
+    return sp.csr_matrix((0, width), dtype=np.dtype(getattr(encoder, "dtype", np.float32)))
+
+
+def distinct_names(names: NDArray[Any]) -> NDArray[Any]:
+    """Return names of columns, with a number behind those that were there before.
+
+    They meet where a category is called ``<missing>`` beside cells that are missing, or the name
+    of a column of the table holds a ``=``. Those that come later do not change what came before.
+    """
+    if len(set(names)) == len(names):
+        return names
+    own, taken = names.copy(), set()
+    for place, name in enumerate(names):
+        number = 2
+        while own[place] in taken:
+            own[place] = f"{name}#{number}"
+            number += 1
+        taken.add(own[place])
+    return own
 
 
 def _plain(value: Any) -> Any:

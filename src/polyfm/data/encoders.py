@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from polyfm.data._table_encoder import TableEncoder
+from polyfm.data._table_encoder import TableEncoder, distinct_names
 from polyfm.data.assembly import assemble
 from polyfm.data.columns import ColumnEncoder, fit_column, from_state
 from polyfm.data.frames import Column, Table
@@ -156,7 +156,7 @@ class OneHotFieldEncoder(TableEncoder):
         labels: list[str] = []
         for name, encoder in zip(names, self._encoders, strict=True):
             labels += [name + label[len(encoder.name) :] for label in encoder.labels()]
-        return np.array(labels, dtype=object)
+        return distinct_names(np.array(labels, dtype=object))
 
     def _learn(self, table: Table) -> None:
         self._check_parameters()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from polyfm.data._table_encoder import no_rows
 from polyfm.data.batches import Batch
 
 __all__ = ["encode"]
@@ -24,7 +25,9 @@ def encode(batches: Iterable[Batch], encoder: Any) -> Iterator[Batch]:
     Yields
     ------
     Batch
-        X is a CSR matrix. With a growing vocabulary it is as wide as the vocabulary was then.
+        X is a CSR matrix. With a growing vocabulary it is as wide as the vocabulary was then. A
+        batch without rows, before there is one to learn from, has no columns, unless the encoder
+        knows how many there will be.
 
     Examples
     --------
@@ -34,6 +37,9 @@ def encode(batches: Iterable[Batch], encoder: Any) -> Iterator[Batch]:
     [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0, 1.0]]]
     """
     for batch in batches:
+        if not hasattr(encoder, "field_names_") and batch.n_rows == 0:
+            yield batch._replace(X=no_rows(encoder))
+            continue
         if not hasattr(encoder, "field_names_"):
             encoder.fit(batch.X)
         elif getattr(encoder, "growing", False):

@@ -85,13 +85,15 @@ class Table:
     n_rows: int
 
 
-def read_table(X: Any) -> Table:
+def read_table(X: Any, least_rows: int = 1) -> Table:
     """Split any table-like input into columns.
 
     Parameters
     ----------
     X : frame, dict of columns, list of dict, 2-D array or list of rows
         The table.
+    least_rows : {0, 1}
+        0 takes tables without rows.
 
     Returns
     -------
@@ -110,7 +112,9 @@ def read_table(X: Any) -> Table:
             "Sparse input is already encoded: give it to the model itself; this needs a frame, "
             "a 2-D array, a list of rows or a list of dictionaries."
         )
-    return _checked(_read(X))
+    if least_rows == 0 and isinstance(X, (list, tuple)) and not X:
+        return Table([], "rows", 0)
+    return _checked(_read(X), least_rows)
 
 
 def _read(X: Any) -> Table:
@@ -129,12 +133,13 @@ def _read(X: Any) -> Table:
     return _from_array(np.asarray(frame))
 
 
-def _checked(table: Table) -> Table:
+def _checked(table: Table, least_rows: int) -> Table:
     shape = f"(shape=({table.n_rows}, {len(table.columns)}))"
-    if table.n_rows == 0:
-        raise ValueError(f"Found array with 0 sample(s) {shape} while a minimum of 1 is required.")
-    if not table.columns:
-        raise ValueError(f"Found array with 0 feature(s) {shape} while a minimum of 1 is required.")
+    for is_bad, what in ((table.n_rows < least_rows, "sample"), (not table.columns, "feature")):
+        if is_bad:
+            raise ValueError(
+                f"Found array with 0 {what}(s) {shape} while a minimum of 1 is required."
+            )
     return table
 
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from polyfm.data._table_encoder import GrowingEncoder
+from polyfm.data._table_encoder import GrowingEncoder, distinct_names
 from polyfm.data._word_columns import WordColumn
 from polyfm.data.assembly import assemble
 from polyfm.data.frames import Column, Table
@@ -143,7 +143,7 @@ class VocabularyEncoder(GrowingEncoder):
             own = np.array([name + label for label in column.labels()], dtype=object)
             given = column.places >= 0
             labels[column.places[given]] = own[given]
-        return labels
+        return distinct_names(labels)
 
     def _learn(self, table: Table) -> None:
         self._check_parameters()
