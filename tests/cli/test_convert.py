@@ -233,3 +233,45 @@ def test_rare_values_take_a_pass_of_counting(run: Run, tmp_path: Path, feed) -> 
     done = run("convert", "-", tmp_path / "e", *words)
     assert done.code == 2
     assert "standard input is read once" in done.err
+
+
+TABLE_FLAGS = [
+    ("--encoder", "hashing"),
+    ("--encoder", "vocabulary"),
+    ("--numeric", "bin"),
+    ("--n-bins", "3"),
+    ("--sets", "a=|"),
+    ("--min-count", "2"),
+]
+
+
+@pytest.mark.parametrize("flags", TABLE_FLAGS)
+def test_flags_of_tables_are_refused_for_others(
+    flags: tuple[str, str], run: Run, svm: Path, tmp_path: Path
+) -> None:
+    message = f"{flags[0]} is for tables (CSV, Parquet); the rows are"
+    done = run("convert", svm, tmp_path / "d", *flags)
+    assert done.code == 2
+    assert f"{message} svmlight." in done.err
+    assert not (tmp_path / "d").exists()
+    done = run("train", svm, "--model", tmp_path / "m", *flags)
+    assert f"{message} svmlight." in done.err
+    assert run("convert", svm, tmp_path / "d").code == 0
+    done = run("train", tmp_path / "d", "--model", tmp_path / "m", *flags)
+    assert f"{message} dataset." in done.err
+
+
+@pytest.mark.parametrize("spelling", ["--bits", "--n-bits"])
+def test_bits(spelling: str, run: Run, svm: Path, folder: Path, tmp_path: Path) -> None:
+    message = "--bits is for --encoder hashing of tables, and for Vowpal Wabbit text."
+    table, vw = folder / "all.csv", tmp_path / "a.vw"
+    vw.write_text("1 |u tom\n-1 |u ann\n")
+    for files in ([svm], [table, "--target", "liked"]):
+        flags = [*files, spelling, "7"]
+        assert message in run("train", *flags, "--model", tmp_path / "m").err
+        assert message in run("convert", *flags, tmp_path / "d").err
+    hashed = [table, "--target", "liked", "--encoder", "hashing", spelling, "7"]
+    for flags in (hashed, [vw, spelling, "7"]):
+        done = run("convert", *flags, tmp_path / "d", "--overwrite")
+        assert done.code == 0, done.err
+        assert Dataset(tmp_path / "d").n_features == 2**7

@@ -204,3 +204,14 @@ def test_cells_that_are_missing_have_no_value(run: Run, tmp_path: Path) -> None:
     assert [field["rows"] for field in found["fields"]] == [2, 3]
     assert [field["columns"] for field in found["fields"]] == [2, 1]
     assert found["mistakes"] == ["Columns that have the same value in all rows: b."]
+
+
+@pytest.mark.parametrize("name", ["empty.svm", "empty.ffm", "empty.vw"])
+def test_a_file_without_rows_is_a_likely_mistake(name: str, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("# nothing\n" if name != "empty.vw" else "")
+    done = run("describe", path)
+    assert "rows      0" in done.out
+    assert "- There are no rows: is this the file that was meant" in done.out
+    assert "nothing looks like a mistake" not in done.out
+    assert len(json.loads(run("describe", path, "--json").out)["mistakes"]) == 1

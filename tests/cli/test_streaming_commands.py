@@ -69,8 +69,8 @@ def models(folder: Path, vw: Path) -> dict[str, Path]:
     for layout in ("svm", "ffm", "vw", "csv"):
         found[layout] = folder / f"{layout}.model"
         words = ["train", folder / f"all.{layout}", "--model", found[layout], "--quiet", *FAST]
-        target = ["--target", "liked"] if layout == "csv" else ["--n-bits", 10]
-        assert main([str(word) for word in [*words, *target]]) == 0
+        more = {"csv": ["--target", "liked"], "vw": ["--n-bits", 10]}.get(layout, [])
+        assert main([str(word) for word in [*words, *more]]) == 0
     return found
 
 
@@ -294,7 +294,8 @@ def test_training_from_a_dataset(run: Run, folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["vocabulary", "hashing"])
 def test_the_encoder_of_a_dataset_goes_with_the_model(kind: str, run: Run, folder: Path) -> None:
-    words = ["--target", "liked", "--encoder", kind, "--n-bits", 9]
+    bits = ["--n-bits", 9] if kind == "hashing" else []
+    words = ["--target", "liked", "--encoder", kind, *bits]
     assert run("convert", folder / "all.csv", "d", *words).code == 0
     assert run("convert", folder / "test.csv", "t", *words).code == 0
     words = ["--validation", folder / "test.csv", "--target", "liked", *FAST]
@@ -312,8 +313,8 @@ def test_the_encoder_of_a_dataset_goes_with_the_model(kind: str, run: Run, folde
 
 def test_penalties_by_the_names_of_fields(run: Run, folder: Path, vw: Path) -> None:
     assert run("convert", vw, "d", "--n-bits", 10).code == 0
-    for name, data in (("a", "d"), ("b", vw)):
-        words = ["--beta", "u=3,f=5,=1", "--n-bits", 10, *FAST]
+    for name, data, bits in (("a", "d", []), ("b", vw, ["--n-bits", 10])):
+        words = ["--beta", "u=3,f=5,=1", *bits, *FAST]
         told = run("train", data, "--model", name, *words)
         assert told.code == 0, told.err
     assert set(np.unique(load_model("b").fields)) == {"u", "f", ""}

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from polyfm.cli._files import TABLES
 from polyfm.data._table_encoder import NUMERIC
 from polyfm.data.frames import Column, read_table
 
 _ROWS_PER_CATEGORY = 5
+_BINS = 10
 HASH_BITS = 20
 
 
@@ -20,7 +22,9 @@ def add_encoding(group: Any) -> None:
         "--numeric", action="append", default=[], metavar="[COLUMN=]HOW",
         help=f"for numbers: {', '.join(NUMERIC)}; may be repeated",
     )  # fmt: skip
-    group.add_argument("--n-bins", type=int, default=10, metavar="N", help="bins (default: 10)")
+    group.add_argument(
+        "--n-bins", type=int, default=_BINS, metavar="N", help=f"bins (default: {_BINS})"
+    )
     group.add_argument(
         "--sets", action="append", default=[], metavar="COLUMN=SEPARATOR",
         help="a column whose cells are sets written as text; may be repeated",
@@ -29,6 +33,29 @@ def add_encoding(group: Any) -> None:
         "--min-count", type=int, default=1, metavar="N",
         help="rows in which a category must occur to become a feature (default: 1)",
     )  # fmt: skip
+
+
+def check_encoding(args: argparse.Namespace, layout: str) -> None:
+    """Refuse flags of encodings for files that they do not change.
+
+    Raises
+    ------
+    ValueError
+        Naming the flag.
+    """
+    is_table = layout in TABLES
+    given = {
+        "--encoder": args.encoder is not None,
+        "--numeric": bool(args.numeric),
+        "--n-bins": args.n_bins != _BINS,
+        "--sets": bool(args.sets),
+        "--min-count": args.min_count != 1,
+    }
+    flag = next((flag for flag, is_given in given.items() if is_given), None)
+    if flag is not None and not is_table:
+        raise ValueError(f"{flag} is for tables (CSV, Parquet); the rows are {layout}.")
+    if args.n_bits is not None and layout != "vw" and not (is_table and args.encoder == "hashing"):
+        raise ValueError("--bits is for --encoder hashing of tables, and for Vowpal Wabbit text.")
 
 
 def sets(given: list[str]) -> dict[str, str]:
@@ -97,7 +124,7 @@ class TableEncoding:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self.encoder: Any = None
-        self.is_counted = args.encoder == "vocabulary" and args.min_count > 1
+        self.is_counted = args.encoder != "hashing" and args.min_count > 1
         if args.encoder == "hashing" and args.min_count != 1:
             raise ValueError("--min-count is for --encoder vocabulary.")
 
@@ -127,10 +154,10 @@ class TableEncoding:
 def add_encoder(group: Any) -> None:
     """Add the flags that choose an encoder of batches."""
     group.add_argument(
-        "--encoder", choices=("vocabulary", "hashing"), default="vocabulary",
+        "--encoder", choices=("vocabulary", "hashing"),
         help="a column for each category, or a hash of it (default: vocabulary)",
     )  # fmt: skip
     group.add_argument(
-        "--n-bits", type=int, metavar="B",
+        "--bits", "--n-bits", type=int, metavar="B", dest="n_bits",
         help="of the hash, so that there are 2^B columns (default: 20; 18 for Vowpal Wabbit text)",
     )  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from polyfm.cli._encoding import HASH_BITS, TableEncoding, numeric, sets
+from polyfm.cli._encoding import HASH_BITS, TableEncoding, check_encoding, numeric, sets
 from polyfm.cli._files import TABLES, on_disk, whole_numbers
 from polyfm.cli._models import encoder_in, kept_notes, say
 from polyfm.cli._progress import Progress
@@ -87,9 +87,11 @@ def training_rows(
     """
     names = args.files
     if len(names) == 1 and is_dataset(names[0]):
+        check_encoding(args, "dataset")
         yield _of_dataset(args, Dataset(names[0]), kinds)
         return
     layout = one_format(names, args.format)
+    check_encoding(args, layout)
     if layout in TABLES and args.target is None:
         raise ValueError(f"{names[0]} is a table: name the column to predict by --target.")
     if not any(map(is_pipe, names)):

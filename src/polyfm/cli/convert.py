@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from polyfm.cli._encoding import TableEncoding, add_encoder, add_encoding
+from polyfm.cli._encoding import TableEncoding, add_encoder, add_encoding, check_encoding
 from polyfm.cli._files import STDIN
 from polyfm.cli._models import say
 from polyfm.cli._progress import Progress
@@ -16,6 +16,7 @@ from polyfm.cli._reading import (
     TextReading,
     add_format,
     is_dataset,
+    one_format,
     reading,
     starts_at_zero,
 )
@@ -26,7 +27,7 @@ from polyfm.data.prefetch import prefetched
 _EPILOG = """examples:
   polyfm convert train.svm train.data
   polyfm convert day_0.svm.gz day_1.svm.gz days.data --rows-per-shard 1000000
-  polyfm convert clicks.csv clicks.data --target click --encoder hashing --n-bits 22
+  polyfm convert clicks.csv clicks.data --target click --encoder hashing --bits 22
   zcat clicks.ffm.gz | polyfm convert - clicks.data --format libffm --overwrite
 
 Tables are encoded on the way, and the encoder is kept with the rows. What the first 65,536 rows
@@ -67,6 +68,7 @@ def run(args: argparse.Namespace) -> None:
         if is_dataset(name):
             raise ValueError(f"{name} is a folder; convert takes files.")
     check_place(Path(args.out).absolute(), args.overwrite)
+    check_encoding(args, one_format(args.files, args.format))
     stream = reading(args, args.files, TableEncoding(args))
     progress = Progress(args, stream.n_bytes)
     try:

@@ -115,7 +115,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     encoding = parser.add_argument_group("encoding of tables")
     add_encoding(encoding)
     encoding.add_argument(
-        "--encoder", choices=("onehot", "vocabulary", "hashing"), default="onehot",
+        "--encoder", choices=("onehot", "vocabulary", "hashing"),
         help="a feature for each category, in a table that is complete, or one that can take more "
         "later; or a hash of it (default: onehot)",
     )  # fmt: skip

@@ -134,12 +134,10 @@ def _read(X: Any) -> Table:
 
 
 def _checked(table: Table, least_rows: int) -> Table:
-    shape = f"(shape=({table.n_rows}, {len(table.columns)}))"
     for is_bad, what in ((table.n_rows < least_rows, "sample"), (not table.columns, "feature")):
         if is_bad:
-            raise ValueError(
-                f"Found array with 0 {what}(s) {shape} while a minimum of 1 is required."
-            )
+            found = f"0 {what}(s) (shape=({table.n_rows}, {len(table.columns)}))"
+            raise ValueError(f"Found array with {found} while a minimum of 1 is required.")
     return table
 
 

@@ -34,7 +34,7 @@ def likely_mistakes(survey: Survey) -> list[str]:
     list of str
         Empty if nothing looks wrong.
     """
-    checks = (_labels, _far_columns, _categories, _large_values, _empty_rows, _duplicates)
+    checks = (_no_rows, _labels, _far_columns, _categories, _large_values, _empty_rows, _duplicates)
     return [sentence for check in checks for sentence in check(survey)]
 
 
@@ -86,6 +86,11 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _no_rows(survey: Survey) -> Iterator[str]:
+    if survey.n_rows == 0:
+        yield "There are no rows: is this the file that was meant, and is it complete?"
 
 
 def _labels(survey: Survey) -> Iterator[str]:
