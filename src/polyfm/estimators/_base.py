@@ -230,7 +230,7 @@ class BaseFM(BaseEstimator):
     def _learn_streamed(self, rows: Labelled) -> None:
         """Learn rows of a stream, each once, and remember how to undo it."""
         parts = list(zip(self._learners, self._solver_rows(rows), strict=True))
-        undo = [learner.checkpoint(part) for learner, part in parts]
+        undo = [learner.checkpoint(part) for learner, part in parts if self._keeps_undo]
         # What was done last is undone first.
         self._undo = [*undo, *self.__dict__.get("_undo", ())]
         for learner, part in parts:
@@ -279,6 +279,8 @@ class BaseFM(BaseEstimator):
         ]
         self.history_: dict[str, list[float]] = {}
 
+    _keeps_undo = True
+    """Whether a batch that fails leaves the model as it was, or whoever learns it sees to that."""
     _measures_stream = False
     """Whether the first batch of a stream stands for all rows, as in ``fit``."""
 

@@ -155,7 +155,8 @@ def _fit_stream(
     if checkpoint is not None:
         keeper = Keeper(checkpoint, estimator, lambda: {"identity": identity, "rows": n_rows})
     batches = source.batches(n_rows)
-    estimator._measures_stream = True
+    # Without a checkpoint, nobody goes on from a batch that was learnt in part.
+    estimator._measures_stream, estimator._keeps_undo = True, checkpoint is not None
     try:
         for batch in prefetched(batches) if source.reads_ahead else batches:
             _learn_batch(estimator, batch, n_rows, source.name)
@@ -168,7 +169,7 @@ def _fit_stream(
             keeper.save()
         raise
     finally:
-        del estimator._measures_stream
+        del estimator._measures_stream, estimator._keeps_undo
     if n_rows == 0:
         raise ValueError(f"{source.name} has no rows.")
     estimator.n_iter_ = 1

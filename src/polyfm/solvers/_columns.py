@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyfm._jit import jit, jit_allocating
+from polyfm._jit import jit, jit_allocating, prefetch
 
 _LARGEST_UNIT = 1e15
+_AHEAD, _LINE = 16, 64
+"""Features to ask for ahead of time, and bytes that come together."""
+_LARGEST_PLACE = 1 << 23
+"""Whole numbers that single precision can hold, with room to spare."""
 
 
 @jit_allocating
@@ -37,17 +41,29 @@ def are_finite(parameters, features):
         for number in block.flat:
             if not np.isfinite(number):
                 return False
-    for j in features:
-        for number in p.linear[j]:
-            if not np.isfinite(number):
-                return False
-        for number in p.table[j].flat:
-            if not np.isfinite(number):
-                return False
-    for number in p.table[p.linear.shape[0] :].flat:
-        if not np.isfinite(number):
-            return False
-    return True
+    # A sum of zero times a number is 0 unless some number is not finite.
+    total = 0.0
+    size = p.table.shape[1] * p.table.shape[2]
+    for i in range(features.size):
+        j, later = features[i], features[min(i + _AHEAD, features.size - 1)]
+        prefetch(p.linear, later * p.linear.shape[1])
+        for place in range(later * size, (later + 1) * size, _LINE // p.table.itemsize):
+            prefetch(p.table, place)
+        for t in range(p.linear.shape[1]):
+            total += p.linear[j, t] * 0.0
+        total += _zero_times(p.table, j)
+    for j in range(p.linear.shape[0], p.table.shape[0]):
+        total += _zero_times(p.table, j)
+    return total == 0.0
+
+
+@jit
+def _zero_times(table, j):
+    total = 0.0
+    for plane in range(table.shape[1]):
+        for s in range(table.shape[2]):
+            total += table[j, plane, s] * 0.0
+    return total
 
 
 @jit
@@ -86,20 +102,24 @@ def weigh_columns(rows, weights, squares):
 def measure_units(rows, linear, column, features):
     """Set one over the root mean square of the non-zeros as the unit of some columns.
 
-    Rows count with their weights. It takes time and room for these rows and columns alone.
+    Rows count with their weights. It takes time and room for these rows and columns alone: where
+    the units are to stand, a number below 0 tells each feature's place among them meanwhile.
     """
-    order = np.sort(features)
-    weights, squares = np.zeros(order.size), np.zeros(order.size)
-    for row in rows.numbers:
-        weight = np.float64(rows.weight[row])
-        for t in range(rows.indptr[row], rows.indptr[row + 1]):
-            place = np.searchsorted(order, rows.indices[t])
-            if place < order.size and order[place] == rows.indices[t]:
-                value = np.float64(rows.values[t])
-                weights[place] += weight
-                squares[place] += weight * value * value
-    for k in range(order.size):
-        linear[order[k], column] = unit_of(weights[k], squares[k])
+    for first in range(0, features.size, _LARGEST_PLACE):
+        some = features[first : first + _LARGEST_PLACE]
+        weights, squares = np.zeros(some.size), np.zeros(some.size)
+        for k in range(some.size):
+            linear[some[k], column] = -k - 1
+        for row in rows.numbers:
+            weight = np.float64(rows.weight[row])
+            for t in range(rows.indptr[row], rows.indptr[row + 1]):
+                mark = linear[rows.indices[t], column]
+                if mark < 0.0:
+                    place, value = np.int64(-mark) - 1, np.float64(rows.values[t])
+                    weights[place] += weight
+                    squares[place] += weight * value * value
+        for k in range(some.size):
+            linear[some[k], column] = unit_of(weights[k], squares[k])
 
 
 @jit

@@ -140,8 +140,11 @@ class StochasticLearner(Learner):
         if self.settings.n_jobs > 1:
             self._share_among_threads()
 
-    def add_rows(self, rows: Rows) -> None:
-        """Add ``rows`` to the objective, and start the features that are new in them."""
+    def add_rows(self, rows: Rows) -> NDArray[np.int64]:
+        """Add ``rows`` to the objective, and start the features that are new in them.
+
+        Returns the features of these rows.
+        """
         self.n_rows += rows.n_rows
         if _differ(self.settings):
             self._make_room_for_strengths()
@@ -153,6 +156,7 @@ class StochasticLearner(Learner):
         if new.size and linear.shape[1] > n_planes + 1:
             measure_units(rows, linear, n_planes + 1, new)
         self._start(new)
+        return features
 
     def visit(self, rows: Rows, order: NDArray[Any], crew: Crew, *, is_first: bool) -> float:
         """Visit a part of the rows once; return their mean loss before each was learnt."""
@@ -200,9 +204,8 @@ class StochasticLearner(Learner):
 
     def add_and_learn(self, rows: Rows) -> None:
         """Add some rows to the objective and visit each once."""
-        self.add_rows(rows)
+        features = self.add_rows(rows)
         self.learn(rows)
-        features = distinct(rows, self._mark)
         if not are_finite(self.model.parameters, features):
             self.check_finite(features)  # which finds words for it
 
