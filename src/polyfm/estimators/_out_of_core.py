@@ -24,7 +24,7 @@ from polyfm.solvers._random import mark_share
 
 _BLOCK = 1024
 """Rows that stay together when the rows of a dataset are shuffled."""
-_PART_ROWS, _PART_ENTRIES = 65_536, 1 << 22
+_PART_ROWS, _PART_ENTRIES = 1 << 17, 1 << 22
 _LOOK_ROWS = 65_536
 _MOST_HELD = 100_000
 """Rows held out at most: they stay in memory."""

@@ -125,7 +125,7 @@ class StochasticLearner(Learner):
         has_units = linear.shape[1] > n_planes + 1
         sizes = (np.zeros(d), np.zeros(d)) if has_units else ()
         # Counted as integers: adding ones in single precision ends at 2**24.
-        counts, self.n_rows, self._hot = np.zeros(d, dtype=np.int64), 0, None
+        counts, self.n_rows, self._hot = np.zeros(d, dtype=np.uint32), 0, None
         for rows in parts:
             self.n_rows += rows.n_rows
             self._count(rows, counts)
@@ -175,7 +175,15 @@ class StochasticLearner(Learner):
         learner = super().renewed(settings)
         if learner.model is self.model:
             learner._mark, learner._spare = self._mark, self._spare
+            learner._roomy = self._roomy if self._is_front_of_roomy() else None
         return learner
+
+    def _is_front_of_roomy(self) -> bool:
+        """Say whether the model's large blocks still are the front of the roomier ones."""
+        p = self.model.parameters
+        return self._roomy is not None and all(
+            self._roomy[name].ctypes.data == getattr(p, name).ctypes.data for name in LARGE_BLOCKS
+        )
 
     def widen(self, n_features: int, most_features: int) -> Callable[[], None]:
         """Make room for more features; return a function that takes it back.
@@ -400,7 +408,7 @@ class StochasticLearner(Learner):
             for place, strengths in enumerate((s.linear_strengths, s.factor_strengths)):
                 linear[features, first + place] = 1.0 if strengths is None else strengths[features]
 
-    def _count(self, rows: Rows, counts: NDArray[np.int64]) -> None:
+    def _count(self, rows: Rows, counts: NDArray[np.uint32]) -> None:
         """Add the number of rows that each column is in."""
         # Each thread has counts of its own, which must be worth their memory.
         n_threads = self._n_threads(len(rows.indices) // max(counts.size, _WORTH_A_THREAD))
