@@ -215,3 +215,20 @@ def test_a_file_without_rows_is_a_likely_mistake(name: str, run: Run, tmp_path: 
     assert "- There are no rows: is this the file that was meant" in done.out
     assert "nothing looks like a mistake" not in done.out
     assert len(json.loads(run("describe", path, "--json").out)["mistakes"]) == 1
+
+
+def test_a_damaged_shard_is_named(run: Run, tmp_path: Path) -> None:
+    X = sp.random(50, 60, 0.2, "csr", random_state=0)
+    dataset = Dataset.write(tmp_path / "d", [(X, np.arange(50) % 2)])
+    [shard] = dataset.shards
+    entry = shard.file._entries["indices"]
+    with shard.path.open("r+b") as file:
+        file.seek(entry.offset)
+        file.write(np.int32(60).tobytes())
+    for words in (
+        ["describe", tmp_path / "d"],
+        ["train", tmp_path / "d", "--model", tmp_path / "m"],
+    ):
+        done = run(*words)
+        assert done.code == 2
+        assert f"{shard.path}: is damaged (column numbers in rows" in done.err

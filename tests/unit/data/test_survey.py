@@ -110,7 +110,11 @@ def test_nothing_is_said_of_good_rows():
     assert likely_mistakes(surveyed(X, np.arange(2000) % 2, fields)) == []
     random = np.random.default_rng(0)
     assert likely_mistakes(surveyed(random.normal(size=(300, 5)), random.normal(size=300))) == []
-    assert likely_mistakes(Survey()) == []
+
+
+def test_no_rows_are_a_mistake():
+    [sentence] = likely_mistakes(Survey())
+    assert sentence.startswith("There are no rows")
 
 
 def codes():
