@@ -149,7 +149,7 @@ class Training:
         )
         if self._decided and is_best:
             self._keep_best()
-        return self._stopper.should_stop or self.n_epochs == self.max_iter
+        return self._stopper.should_stop or self.n_epochs >= self.max_iter
 
     @property
     def _decided(self) -> bool:

@@ -417,3 +417,21 @@ def test_an_interrupt_leaves_what_was_learnt(problem, dataset, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.fit(dataset)
     np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+def test_a_training_that_goes_on_with_fewer_epochs_ends(dataset, tmp_path, monkeypatch):
+    path, save, saves = tmp_path / "run.polyfm", checkpoints.Keeper.save, []
+
+    def save_and_die(keeper):
+        save(keeper)
+        saves.append(1)
+        if len(saves) == 9:
+            raise _KilledError
+
+    monkeypatch.setattr(checkpoints.Keeper, "save", save_and_die)
+    settings = {"random_state": 0, "tol": 0.0, "early_stopping": False}
+    checkpoint = Checkpoint(path, rows=2000)
+    with pytest.raises(_KilledError):
+        polyfm.FMClassifier(max_iter=50, **settings).fit(dataset, checkpoint=checkpoint)
+    model = polyfm.FMClassifier(max_iter=1, **settings).fit(dataset, checkpoint=checkpoint)
+    assert 1 < model.n_iter_ < 50
