@@ -14,7 +14,7 @@ from blocks import ROOT, blocks, python_blocks
 
 import polyfm
 from polyfm import cli
-from polyfm.estimators._base import _ROWS_FOR_EARLY_STOPPING
+from polyfm.estimators._validation import ROWS_FOR_EARLY_STOPPING
 
 GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -76,7 +76,7 @@ def test_links_inside_the_project(page):
 @pytest.mark.parametrize("name", ["first_steps", "learning"])
 def test_rows_for_early_stopping(name):
     text = (ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8")
-    assert f"{_ROWS_FOR_EARLY_STOPPING:,} rows" in text
+    assert f"{ROWS_FOR_EARLY_STOPPING:,} rows" in text
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=name_of)

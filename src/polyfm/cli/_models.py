@@ -20,11 +20,11 @@ from polyfm.cli._reading import (
     TextReading,
     is_dataset,
     one_format,
-    starts_at_zero,
 )
 from polyfm.cli._tables import EventReading, Known, TableReading
 from polyfm.data import Batch, Dataset, TextFormatError
 from polyfm.data._table_encoder import TableEncoder
+from polyfm.data.lines import starts_at_zero
 from polyfm.data.prefetch import prefetched
 from polyfm.persistence import SavedModel, load_pipeline
 from polyfm.persistence.files import encoder_of

@@ -27,12 +27,12 @@ from polyfm.data import (
     iter_vw,
 )
 from polyfm.data._sources import open_sources
-from polyfm.data.source import ENDINGS, is_pipe
+from polyfm.data.lines import starts_at_zero
+from polyfm.data.source import is_pipe, layout_by_ending
 from polyfm.data.survey import Survey
 
 BATCH_ROWS = 65_536
 FORMATS = ("auto", "svmlight", "libffm", "vw", "csv", "parquet")
-_PACKED = (".gz", ".zst", ".zstd")
 _HEAD = 1 << 16
 VW_BITS = 18
 
@@ -234,11 +234,6 @@ def _paths_of(name: str) -> list[str]:
     return [name] if plain else sorted(glob.glob(name, recursive=True))
 
 
-def starts_at_zero(error: TextFormatError) -> bool:
-    """Whether a file was refused for an index 0, which says that its indices start there."""
-    return error.text == "0"
-
-
 def is_dataset(name: str) -> bool:
     """Whether a name is that of a folder, which only a dataset can be."""
     return name != STDIN and Path(name).is_dir()
@@ -332,11 +327,9 @@ def format_of(name: str, layout: str) -> str:
     """
     if layout != "auto":
         return layout
-    path = Path(name)
-    ending = (path.with_suffix("") if path.suffix.lower() in _PACKED else path).suffix.lower()
-    for known, endings in ENDINGS.items():
-        if ending in endings:
-            return known
+    known = layout_by_ending(name)
+    if known is not None:
+        return known
     if name != STDIN and is_pipe(name):
         raise ValueError(f"{name} is a pipe, whose rows come once: name their format by --format.")
     start = _start_of_stdin() if name == STDIN else _start_of(name)

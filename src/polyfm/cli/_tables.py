@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +23,7 @@ from polyfm.data import (
 )
 from polyfm.data._arrow import pyarrow_or_none
 from polyfm.data.frames import read_table
-from polyfm.data.source import is_pipe
+from polyfm.data.source import is_pipe, separator_by_ending
 from polyfm.online.streams import iter_events
 
 _COLUMN_BITS = 22
@@ -265,7 +264,7 @@ def separator_of(given: str | None, name: str) -> str:
     """
     if given is not None and len(given) != 1:
         raise ValueError(f"--separator must be one character, got {given!r}.")
-    return given or ("\t" if ".tsv" in Path(name).suffixes else ",")
+    return given or separator_by_ending(name)
 
 
 def types_of(args: argparse.Namespace) -> dict[str, str]:

@@ -39,12 +39,13 @@ from polyfm.data import (
 from polyfm.data._table_encoder import TableEncoder
 from polyfm.data._writing import SHARD_ROWS
 from polyfm.data.frames import read_table
-from polyfm.data.source import Batches, Source, is_pipe
+from polyfm.data.lines import starts_at_zero
+from polyfm.data.source import COMPRESSED, ENDINGS, Batches, Source, is_pipe
 from polyfm.estimators._out_of_core import learns_in_one_pass
 
 MOST_IN_MEMORY = 256_000_000
 """Bytes of text; files beyond are learnt in parts."""
-_PACKED = (".gz", ".zst", ".zstd", ".parquet", ".pq")
+_PACKED = (*COMPRESSED, *ENDINGS["parquet"])
 _PACKED_TIMES = 4
 _ROWS_AT_ONCE = 1 << 20
 
@@ -335,7 +336,7 @@ def _text_in_memory(args: argparse.Namespace, names: Sequence[str], layout: str)
     try:
         X, y, fields = _load(args, names, layout, False if base == "auto" else base)
     except TextFormatError as error:
-        if base != "auto" or error.text != "0":  # an index of 0 is what tells the two apart
+        if base != "auto" or not starts_at_zero(error):
             raise
         base = True
         X, y, fields = _load(args, names, layout, base)

@@ -18,10 +18,10 @@ from polyfm.cli._reading import (
     is_dataset,
     one_format,
     reading,
-    starts_at_zero,
 )
 from polyfm.data import Batch, Dataset, DatasetWriter, TextFormatError
 from polyfm.data._writing import SHARD_ROWS, check_place
+from polyfm.data.lines import starts_at_zero
 from polyfm.data.prefetch import prefetched
 
 _EPILOG = """examples:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["LARGEST", "Demands", "Row", "TextFormatError", "Token", "read_line"]
+__all__ = ["LARGEST", "Demands", "Row", "TextFormatError", "Token", "read_line", "starts_at_zero"]
 
 LARGEST = 2**63 - 1
 _TOKEN = re.compile(rb"\S+")
@@ -63,6 +63,11 @@ class TextFormatError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.line, self.problem, self.text, self.column)
+
+
+def starts_at_zero(error: TextFormatError) -> bool:
+    """Whether a file was refused for an index 0, which says that its indices start there."""
+    return error.text == "0"
 
 
 class Demands(NamedTuple):

@@ -15,7 +15,7 @@ from polyfm.data import _manifest
 from polyfm.data.batches import Batch
 from polyfm.data.dataset import Dataset
 from polyfm.data.encoding import encode
-from polyfm.data.lines import TextFormatError
+from polyfm.data.lines import TextFormatError, starts_at_zero
 from polyfm.data.table_streams import iter_csv, iter_parquet
 from polyfm.data.text import iter_libffm, iter_svmlight
 
@@ -31,7 +31,7 @@ ENDINGS = {
 }
 _LOOK = 1 << 16
 """Bytes of either end of a file that tell it from others."""
-_COMPRESSED = (".gz", ".zst", ".zstd")
+COMPRESSED = (".gz", ".zst", ".zstd")
 
 
 class Source:
@@ -147,8 +147,7 @@ class Source:
         try:
             first = next(batches, None)
         except TextFormatError as error:
-            # An index of 0 is what tells the two apart.
-            if error.text != "0" or self.zero_based != "auto" or not self.is_repeatable:
+            if not starts_at_zero(error) or self.zero_based != "auto" or not self.is_repeatable:
                 raise
             self.zero_based = True
             yield from self._of_numbers(skip, progress)
@@ -186,7 +185,7 @@ class Source:
         if self.layout == "parquet":
             tables = iter_parquet(self.path, **options)
         else:
-            separator = self.separator or _separator(self.name)
+            separator = self.separator or separator_by_ending(self.name)
             options |= {"types": self.types, "on_error": self.on_error}
             tables = iter_csv(self.path, separator=separator, **options)
         rest = after(tables, skip)
@@ -197,7 +196,7 @@ class Source:
         options = ("layout", "batch_rows", "n_features", "target", "on_error", "n_bits")
         return {
             "files": [[str(path), *_look_of(path)] for path in self._paths],
-            "encoder": _checksum(self.encoder.to_json().encode()) if self.encoder else 0,
+            "encoder": zlib.crc32(self.encoder.to_json().encode()) if self.encoder else 0,
             **{name: getattr(self, name) for name in options},
         }
 
@@ -241,13 +240,9 @@ def _look_of(path: Any) -> list[int]:
         return [-1]
     size = os.path.getsize(path)
     with open(path, "rb") as stream:
-        first = _checksum(stream.read(_LOOK))
+        first = zlib.crc32(stream.read(_LOOK))
         stream.seek(max(size - _LOOK, 0))
-        return [size, first, _checksum(stream.read(_LOOK))]
-
-
-def _checksum(data: bytes) -> int:
-    return zlib.crc32(data)
+        return [size, first, zlib.crc32(stream.read(_LOOK))]
 
 
 def after(batches: Iterable[Batch], skip: int) -> Iterator[Batch]:
@@ -330,16 +325,23 @@ def layout_of(path: Any, layout: str = "auto") -> str:
             raise ValueError(f"layout must be 'auto' or one of {list(ENDINGS)}, got {layout!r}.")
         return layout
     first = path[0] if isinstance(path, list | tuple) else path
-    name = str(getattr(first, "name", first)).lower()
-    for ending in _COMPRESSED:
-        name = name.removesuffix(ending)
-    for known, endings in ENDINGS.items():
-        if name.endswith(endings):
-            return known
+    name = str(getattr(first, "name", first))
+    known = layout_by_ending(name)
+    if known is not None:
+        return known
     if os.path.isdir(str(first)):
         raise ValueError(f"{first} is a folder, but no dataset: name its files, or a pattern.")
     raise ValueError(f"{first}: the ending tells no format; give layout, one of {list(ENDINGS)}.")
 
 
-def _separator(name: str) -> str:
-    return "\t" if ".tsv" in name.lower() else ","
+def layout_by_ending(name: str) -> str | None:
+    """Return the format that the ending of a name tells, whether the file is packed or not."""
+    name = name.lower()
+    for ending in COMPRESSED:
+        name = name.removesuffix(ending)
+    return next((known for known, ends in ENDINGS.items() if name.endswith(ends)), None)
+
+
+def separator_by_ending(name: str) -> str:
+    """Return what stands between the cells of a CSV file: a tab in ``.tsv`` files, or a comma."""
+    return "\t" if ".tsv" in Path(name.lower()).suffixes else ","

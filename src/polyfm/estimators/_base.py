@@ -24,7 +24,14 @@ from polyfm.estimators._columns import columns_of
 from polyfm.estimators._exports import Exported, export
 from polyfm.estimators._target import TargetScale
 from polyfm.estimators._transaction import all_or_nothing
-from polyfm.estimators._validation import Held, Labelled, Metric, find_metric, validation_of
+from polyfm.estimators._validation import (
+    ROWS_FOR_EARLY_STOPPING,
+    Held,
+    Labelled,
+    Metric,
+    find_metric,
+    validation_of,
+)
 from polyfm.estimators.checkpoints import Checkpoint, as_checkpoint
 from polyfm.losses import contract as losses
 from polyfm.losses.evaluate import mean_loss
@@ -33,7 +40,6 @@ from polyfm.progress import Progress
 from polyfm.solvers.learner import Learner, Settings
 from polyfm.solvers.training import Training
 
-_ROWS_FOR_EARLY_STOPPING = 1_000
 _LEARNT = (
     "_class_factors", "_hashed_into", "_layout", "_learners", "_learnt_with", "_loss", "_n_terms",
     "_scale", "_structure", "_waiting", "_zero_based",
@@ -360,7 +366,7 @@ class BaseFM(BaseEstimator):
             raise ValueError("sample_weight_val was given without X_val and y_val.")
         wanted = self.early_stopping
         if wanted == "auto":
-            wanted = rows.n_rows >= _ROWS_FOR_EARLY_STOPPING
+            wanted = rows.n_rows >= ROWS_FOR_EARLY_STOPPING
         if not wanted:
             return Held(rows)
         random = check_random_state(self.random_state)

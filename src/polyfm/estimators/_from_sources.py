@@ -18,7 +18,6 @@ from polyfm.solvers.parts import PartwiseLoop
 from polyfm.solvers.training import Training
 
 AnySource = Dataset | Source | Batches
-_LEAST_FOR_EARLY_STOPPING = 1_000
 
 
 def check_alone(estimator: Any, **others: Any) -> None:
@@ -236,7 +235,7 @@ class _DatasetFit:
         warm = bool(me.warm_start) and fitted_before
         share = 0.0
         if X_val is None:
-            share = _out_of_core.share_to_hold(me, self.dataset.n_rows, _LEAST_FOR_EARLY_STOPPING)
+            share = _out_of_core.share_to_hold(me, self.dataset.n_rows)
         state = resumed(self.checkpoint, me, self.identity)
         seed = int(check_random_state(me.random_state).randint(np.iinfo(np.int32).max))
         seed = seed if state is None else int(state["seed"])

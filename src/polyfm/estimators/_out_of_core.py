@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from polyfm.data.batches import Batch
 from polyfm.data.dataset import Dataset
-from polyfm.data.lines import TextFormatError
+from polyfm.data.lines import TextFormatError, starts_at_zero
 from polyfm.data.prefetch import prefetched
 from polyfm.data.rows import Rows
 from polyfm.data.source import Batches, Source
-from polyfm.estimators._validation import Labelled
+from polyfm.estimators._validation import ROWS_FOR_EARLY_STOPPING, Labelled
 from polyfm.solvers._random import mark_share
 
 _BLOCK = 1024
@@ -37,8 +37,6 @@ def learns_in_one_pass(estimator: Any, source: Source | Batches) -> bool:
     once = estimator.max_iter == 1 or (
         estimator.max_iter == "auto" and _size_of(source) >= _SMALL_FILE
     )
-    if isinstance(source, Batches) and not once:
-        return False
     return once and (estimator.max_features is not None or source.n_features is not None)
 
 
@@ -46,11 +44,9 @@ def _size_of(source: Source | Batches) -> int:
     if isinstance(source, Batches):
         return 0
     paths = source.path if isinstance(source.path, list | tuple) else [source.path]
-    return sum(Path(p).stat().st_size for p in paths if isinstance(p, str | Path) and _is_file(p))
-
-
-def _is_file(path: Any) -> bool:
-    return Path(path).is_file()
+    return sum(
+        Path(p).stat().st_size for p in paths if isinstance(p, str | Path) and Path(p).is_file()
+    )
 
 
 @contextlib.contextmanager
@@ -67,7 +63,7 @@ def _converted(source: Source | Batches, path: Path) -> Dataset:
     try:
         return _written(source, path)
     except TextFormatError as error:
-        if error.text != "0" or source.zero_based != "auto" or not source.is_repeatable:
+        if not starts_at_zero(error) or source.zero_based != "auto" or not source.is_repeatable:
             raise
     # Only the index 0 of some later row has told that columns are counted from 0.
     source.zero_based = True
@@ -201,11 +197,11 @@ def _are_held(numbers: NDArray[np.int64], seed: int, share: float) -> NDArray[np
     return out
 
 
-def share_to_hold(estimator: Any, n_rows: int, least_for_auto: int) -> float:
+def share_to_hold(estimator: Any, n_rows: int) -> float:
     """Return what share of the rows is held out to judge epochs by."""
     wanted = estimator.early_stopping
     if wanted == "auto":
-        wanted = n_rows >= least_for_auto and estimator._find_max_iter(n_rows) > 1
+        wanted = n_rows >= ROWS_FOR_EARLY_STOPPING and estimator._find_max_iter(n_rows) > 1
     return min(float(estimator.validation_fraction), _MOST_HELD / n_rows) if wanted else 0.0
 
 

@@ -17,6 +17,9 @@ from polyfm.losses.averages import weighted_mean
 from polyfm.losses.evaluate import mean_loss
 from polyfm.solvers.training import Validation
 
+ROWS_FOR_EARLY_STOPPING = 1_000
+"""From so many rows on, ``early_stopping="auto"`` holds some out."""
+
 
 class Labelled(NamedTuple):
     """Checked rows of a matrix: those that ``numbers`` names, so that parts share the matrix."""

@@ -17,7 +17,7 @@ from polyfm.data._sources import Progress, StrPath, open_sources
 from polyfm.data.batches import Batch
 from polyfm.data.dataset import Dataset
 from polyfm.data.lines import TextFormatError
-from polyfm.data.source import after, as_batch, layout_of
+from polyfm.data.source import after, as_batch, layout_of, separator_by_ending
 from polyfm.data.table_streams import iter_parquet
 from polyfm.data.text import iter_libffm, iter_svmlight
 from polyfm.data.vw import iter_vw
@@ -163,7 +163,7 @@ def iter_events(
     if layout == "parquet":
         rows = _parquet_rows(paths, batch_size, target if labelled else None, progress)
     else:
-        separator = separator or ("\t" if ".tsv" in Path(paths[0]).suffixes else ",")
+        separator = separator or separator_by_ending(str(paths[0]))
         wanted = {target, *numbers} if labelled and target is not None else set(numbers)
         rows = _csv_rows(paths, separator, wanted, target, set(numbers), progress)
     rows = itertools.islice(rows, skip, None)
