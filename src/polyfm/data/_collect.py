@@ -8,7 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from polyfm.data._canonical import SHORT, SMALL, copy_entries, copy_in_order, note_fields
+from polyfm.data._canonical import (
+    ROOM_FOR_KEYS,
+    SMALL,
+    SMALLER,
+    copy_entries,
+    copy_in_order,
+    note_fields,
+)
 from polyfm.data._memory import has_room
 from polyfm.data._pieces import Piece
 from polyfm.data.lines import TextFormatError, tokens_of
@@ -66,9 +73,19 @@ class _Growing:
 class Work(NamedTuple):
     """Arrays to sort a row in."""
 
-    keys: NDArray[np.int64]
+    keys: NDArray[np.signedinteger[Any]]
+    no_key: np.signedinteger[Any]
+    """Larger than all keys."""
+    places: NDArray[np.int32]
     ids: NDArray[np.int64]
     values: NDArray[np.float64]
+
+    @classmethod
+    def for_keys_of(cls, dtype: type[np.int32] | type[np.int64]) -> Work:
+        """Return room for short rows."""
+        keys, no_key = np.zeros(ROOM_FOR_KEYS, dtype=dtype), dtype(np.iinfo(dtype).max)
+        places = np.zeros(ROOM_FOR_KEYS, dtype=np.int32)
+        return cls(keys, no_key, places, np.empty(0, dtype=np.int64), np.empty(0))
 
 
 class FieldTable:
@@ -164,8 +181,7 @@ class Collector:
         self._labels, self._weights = _Growing(np.float64), _Growing(np.float64)
         self._lengths = _Growing(np.int64)
         self._indices, self._values = _Growing(np.int32), _Growing(dtype)
-        keys, ids = np.empty(SHORT, dtype=np.int64), np.empty(0, dtype=np.int64)
-        self._work = Work(keys, ids, np.empty(0))
+        self._work = Work.for_keys_of(np.int32)
 
     @property
     def n_rows(self) -> int:
@@ -227,10 +243,12 @@ class Collector:
             self._indices.to(np.int64)
 
     def _work_for(self, piece: Piece) -> Work:
+        if self.largest >= SMALLER and self._work.keys.dtype == np.int32:
+            self._work = Work.for_keys_of(np.int64)
         needed = 2 * int(np.diff(piece.indptr).max())
         if needed > len(self._work.ids):
             ids, values = np.empty(needed, dtype=np.int64), np.empty(needed)
-            self._work = Work(self._work.keys, ids, values)
+            self._work = self._work._replace(ids=ids, values=values)
         return self._work
 
     def _raise_for_sum(self, piece: Piece, indices: NDArray[Any], values: NDArray[Any]) -> None:

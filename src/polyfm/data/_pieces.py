@@ -230,7 +230,7 @@ class TextReader:
         written by someone just now, whose rows are not to wait for more.
         """
         n_threads = 0 if source.size is None or source.size <= self._block else _threads()
-        n_ahead = n_threads and n_threads + 1
+        n_ahead = n_threads and n_threads + 2
         blocks = _blocks(source, self._block, n_ahead + 2)
         outs = [Arrays.empty(0) for _ in range(n_ahead + 1)]
         turns = self._tasks(source.name, blocks, outs)
@@ -306,8 +306,8 @@ class TextReader:
 
 
 def _threads() -> int:
-    """Return how many threads scan beside the one that reads: 2, or none on a single core."""
-    return 2 if (os.cpu_count() or 1) > 1 else 0
+    """Return how many threads scan beside the one that reads and collects, a core for each."""
+    return min((os.cpu_count() or 1) - 1, 2)
 
 
 def _piece_of(row: Row, name: str, block: _Block, start: int, end: int, line: int) -> Piece:

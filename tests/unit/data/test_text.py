@@ -124,6 +124,25 @@ def test_the_largest_index_is_read(write):
     assert X.indices.tolist() == [2**63 - 2]
 
 
+@pytest.mark.parametrize("largest", [63, 2**25 - 2, 2**25 - 1, 2**25, 2**40])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 39, 63, 64, 65, 200])
+def test_unsorted_rows_are_sorted_and_repeated_entries_summed(write, n, largest):
+    random = np.random.default_rng(n)
+    rows = [largest - random.integers(0, min(4 * n, largest), n) for _ in range(3)]
+    rows[0] = random.permutation(largest - np.arange(min(n, largest)))
+    text = "\n".join(
+        f"{k} " + " ".join(f"{j}:{t + 1}" for t, j in enumerate(row)) for k, row in enumerate(rows)
+    )
+    X, _ = load_svmlight(write(text), zero_based=False)
+    for k, row in enumerate(rows):
+        known: dict[int, int] = {}
+        for t, j in enumerate(row.tolist()):
+            known[j - 1] = known.get(j - 1, 0) + t + 1
+        entries = slice(X.indptr[k], X.indptr[k + 1])
+        assert X.indices[entries].tolist() == sorted(known)
+        assert X.data[entries].tolist() == [known[j] for j in sorted(known)]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "zero_based", "columns"),
     [
