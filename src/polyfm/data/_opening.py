@@ -49,7 +49,9 @@ def open_files(folder: Path) -> Files:
 def _mapped(folder: Path, content: dict[str, Any]) -> Files:
     try:
         entries, columns = content["shards"], content["columns"]
-        shards = tuple(Shard(file_of(folder, entry["file"]), content["dtype"]) for entry in entries)
+        labels = content["labels"]
+        of_all = content["dtype"], content["targets"], None if labels is None else len(labels)
+        shards = tuple(Shard(file_of(folder, entry["file"]), *of_all) for entry in entries)
         for shard, entry in zip(shards, entries, strict=True):
             _check_same(shard.file, entry)
         if columns is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,35 @@ class Part(NamedTuple):
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.indptr) - 1
+
+
+class Cut(NamedTuple):
+    """Rows next to each other, as views of the shard that they lie in."""
+
+    bounds: NDArray[np.int64]
+    """Where each row starts, and the last ends, among the entries of the shard."""
+    indices: NDArray[Any]
+    values: NDArray[Any] | None
+    """None where all are 1."""
+    labels: NDArray[Any] | None
+    weights: NDArray[np.float64] | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.bounds) - 1
+
+    def part(self, dtype: Any) -> Part:
+        """Return the rows by themselves: views but for ``indptr``; values are of ``dtype``."""
+        n_entries = len(self.indices)
+        width = self.indices.dtype if n_entries <= LARGEST_INT32 else np.dtype(np.int64)
+        return Part(
+            (self.bounds - self.bounds[0]).astype(width, copy=False),
+            _window(self.indices),
+            ones(n_entries, dtype) if self.values is None else _window(self.values),
+            self.labels,
+            self.weights,
+        )
 
 
 def matrix_of(part: Part, n_features: int) -> sp.csr_matrix:
@@ -168,6 +197,17 @@ def _pieces(n: int) -> Iterator[int]:
 class Shard:
     """A shard, mapped read-only.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+    dtype : str
+        Of the values.
+    kind : str or None
+        Of the targets, as :class:`polyfm.data._targets.TargetEncoder` calls it.
+    n_names : int or None
+        How many labels in words there are, if targets are such.
+
     Attributes
     ----------
     n_rows, nnz : int
@@ -176,7 +216,10 @@ class Shard:
         The largest column number, -1 if there is none.
     """
 
-    def __init__(self, path: Path, dtype: str) -> None:
+    def __init__(
+        self, path: Path, dtype: str, kind: str | None = None, n_names: int | None = None
+    ) -> None:
+        self._kind, self._n_names = kind, n_names
         self.file = SectionFile(path)
         self.n_rows, self.nnz, self.largest = self.file.numbers
         self.dtype = np.dtype(dtype)
@@ -235,11 +278,9 @@ class Shard:
             f"is damaged ({problem}); write the dataset again. Its verify() looks at every byte.",
         )
 
-    def check_labels(
-        self, labels: NDArray[Any], start: int, kind: str, n_names: int | None
-    ) -> None:
+    def check_labels(self, labels: NDArray[Any], start: int) -> None:
         """Raise a DatasetError for targets, from row ``start`` on, that are none."""
-        bad = first_bad(labels, kind, n_names)
+        bad = first_bad(labels, str(self._kind), self._n_names)
         if bad is not None:
             raise self._damaged(f"the target of row {start + bad} is {labels[bad]}")
 
@@ -258,34 +299,31 @@ class Shard:
                 raise self._damaged("a row ends before it starts")
         self._is_monotone = True
 
-    def part(self, start: int, stop: int) -> Part:
-        """Return some rows, as views of the map but for ``indptr``.
+    def cut(self, start: int, stop: int) -> Cut:
+        """Return some rows; those that come for the first time are looked at.
 
         Raises
         ------
         DatasetError
-            For column numbers and values that cannot have been written so.
+            For numbers that cannot have been written so.
         """
         self._check_monotone()
-        part = self._view(start, stop)
+        cut = self._cut(start, stop)
         if stop > self._n_looked_at:
-            self._check_canonical(part, start)
+            self._check_rows(cut, start)
             if start <= self._n_looked_at:
                 self._n_looked_at = stop
-        return part
+        return cut
 
-    def _view(self, start: int, stop: int) -> Part:
+    def _cut(self, start: int, stop: int) -> Cut:
         first, last = int(self._indptr[start]), int(self._indptr[stop])
-        indices = _window(self._indices[first:last])
-        width = indices.dtype if last - first <= LARGEST_INT32 else np.dtype(np.int64)
-        indptr = (self._indptr[start : stop + 1] - first).astype(width, copy=False)
-        if self._values is None:
-            values = ones(last - first, self.dtype)
-        else:
-            values = _window(self._values[first:last])
-        labels = None if self._labels is None else self._labels[start:stop]
-        weights = None if self._weights is None else self._weights[start:stop]
-        return Part(indptr, indices, values, labels, weights)
+        return Cut(
+            self._indptr[start : stop + 1],
+            self._indices[first:last],
+            None if self._values is None else self._values[first:last],
+            None if self._labels is None else self._labels[start:stop],
+            None if self._weights is None else self._weights[start:stop],
+        )
 
     def verify(self) -> None:
         """Check every byte: checksums, then the canonical form.
@@ -298,10 +336,17 @@ class Shard:
         self.file.verify()
         self._check_monotone()
         for start in range(0, self.n_rows, 1 << 16):
-            part = self._view(start, min(start + (1 << 16), self.n_rows))
-            self._check_canonical(part, start)
+            self._check_canonical(self._cut(start, min(start + (1 << 16), self.n_rows)), start)
 
-    def _check_canonical(self, part: Part, start: int) -> None:
+    def _check_rows(self, cut: Cut, start: int) -> None:
+        self._check_canonical(cut, start)
+        if cut.labels is not None:
+            self.check_labels(cut.labels, start)
+        if cut.weights is not None:
+            self.check_weights(cut.weights, start)
+
+    def _check_canonical(self, cut: Cut, start: int) -> None:
+        part = cut.part(self.dtype)
         place = f"in rows {start} to {start + part.n_rows - 1}"
         indptr, indices = read_only(part.indptr), read_only(part.indices)
         if not is_canonical(indptr, indices, self.largest + 1):
@@ -312,34 +357,31 @@ class Shard:
                 raise self._damaged(f"values {place} are zero or not finite")
 
 
-def joined(parts: list[Part]) -> Part:
-    """Return the rows of several parts one after the other, as copies.
+def gathered(cuts: Sequence[Cut], dtype: Any) -> Part:
+    """Return the rows of several cuts one after the other, as copies.
 
-    Where column numbers are of two widths, the wider one is taken.
+    Where column numbers are of two widths, the wider one is taken. Values are of ``dtype``.
     """
-    if len(parts) == 1:
-        return parts[0]
-    sizes = np.concatenate([np.diff(part.indptr) for part in parts])
-    indices = np.concatenate([part.indices for part in parts])
+    indices = np.concatenate([cut.indices for cut in cuts])
     if len(indices) > LARGEST_INT32:
         indices = indices.astype(np.int64)
-    indptr = np.zeros(len(sizes) + 1, dtype=indices.dtype)
-    np.cumsum(sizes, out=indptr[1:])
-    return Part(
-        indptr,
-        indices,
-        np.concatenate([part.values for part in parts]),
-        None if parts[0].labels is None else np.concatenate([part.labels for part in parts]),
-        _joined_weights(parts),
-    )
+    starts = np.concatenate([cut.bounds[:-1] for cut in cuts])
+    ends = np.concatenate([cut.bounds[1:] for cut in cuts])
+    indptr = np.zeros(len(ends) + 1, dtype=indices.dtype)
+    np.cumsum(ends - starts, dtype=indptr.dtype, out=indptr[1:])
+    if all(cut.values is None for cut in cuts):
+        values = ones(len(indices), dtype)
+    else:
+        values = np.concatenate([_or_ones(cut.values, len(cut.indices), dtype) for cut in cuts])
+    labels = [cut.labels for cut in cuts if cut.labels is not None]
+    weights = None
+    if any(cut.weights is not None for cut in cuts):
+        weights = np.concatenate([_or_ones(cut.weights, cut.n_rows, np.float64) for cut in cuts])
+    return Part(indptr, indices, values, np.concatenate(labels) if labels else None, weights)
 
 
-def _joined_weights(parts: list[Part]) -> NDArray[np.float64] | None:
-    if all(part.weights is None for part in parts):
-        return None
-    return np.concatenate(
-        [np.ones(part.n_rows) if part.weights is None else part.weights for part in parts]
-    )
+def _or_ones(numbers: NDArray[Any] | None, n: int, dtype: Any) -> NDArray[Any]:
+    return np.ones(n, dtype=dtype) if numbers is None else numbers
 
 
 def no_rows(dtype: np.dtype[Any], labelled: bool) -> Part:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from polyfm.data import _manifest
 from polyfm.data._arguments import whole_number
 from polyfm.data._opening import file_of, open_files
 from polyfm.data._sections import DatasetError, SectionFile
-from polyfm.data._shards import Part, Shard, joined, matrix_of, no_rows
+from polyfm.data._shards import Cut, gathered, matrix_of, no_rows
 from polyfm.data._targets import decoded
 from polyfm.data._writing import SHARD_ROWS, DatasetWriter
 from polyfm.data.batches import Batch, checked_batches
@@ -95,7 +97,7 @@ class Dataset:
         self.has_weights = bool(content["weighted"])
         self.fingerprint = _manifest.fingerprint(content)
         self._attachments: dict[str, dict[str, Any]] = content["attachments"]
-        self._starts = np.cumsum([0] + [shard.n_rows for shard in self.shards])
+        self._starts = [0, *accumulate(shard.n_rows for shard in self.shards)]
         self._columns_are_checked = False
 
     @classmethod
@@ -212,17 +214,12 @@ class Dataset:
         """The targets of all rows; None if there are none."""
         if self._kind is None:
             return None
-        parts = [self._labels_of(shard, 0, shard.labels) for shard in self.shards]
-        return self._decoded(_concatenated([labels for labels in parts if labels is not None]))
-
-    def _labels_of(
-        self, shard: Shard, start: int, labels: NDArray[Any] | None
-    ) -> NDArray[Any] | None:
-        """Return targets as they are stored, after a look at each."""
-        if labels is not None:
-            n_names = None if self.label_names is None else len(self.label_names)
-            shard.check_labels(labels, start, str(self._kind), n_names)
-        return labels
+        parts = []
+        for shard in self.shards:
+            if shard.labels is not None:
+                shard.check_labels(shard.labels, 0)
+                parts.append(shard.labels)
+        return self._decoded(_concatenated(parts))
 
     def _decoded(self, stored: NDArray[Any]) -> NDArray[Any]:
         return decoded(stored, str(self._kind), self.label_names)
@@ -262,24 +259,23 @@ class Dataset:
         """
         return self.take([(start, stop)])
 
-    def _batch(self, parts: list[Part]) -> Batch:
-        part = joined(parts) if parts else no_rows(self.dtype, self.has_targets)
+    def _batch(self, cuts: list[Cut]) -> Batch:
+        if not cuts:
+            part = no_rows(self.dtype, self.has_targets)
+        else:
+            part = cuts[0].part(self.dtype) if len(cuts) == 1 else gathered(cuts, self.dtype)
         y = None if part.labels is None else self._decoded(part.labels)
         return Batch(matrix_of(part, self.n_features), y, part.weights)
 
-    def _parts(self, start: int, stop: int) -> Iterator[Part]:
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        for k in range(first, len(self.shards)):
-            before = int(self._starts[k])
-            a, b = max(start - before, 0), min(stop - before, self.shards[k].n_rows)
+    def _cuts(self, start: int, stop: int) -> Iterator[Cut]:
+        """Yield rows next to each other, those of each shard by themselves."""
+        for k in range(bisect_right(self._starts, start) - 1, len(self.shards)):
+            before = self._starts[k]
             if stop <= before:
                 return
+            a, b = max(start - before, 0), min(stop - before, self.shards[k].n_rows)
             if a < b:
-                part = self.shards[k].part(a, b)
-                self._labels_of(self.shards[k], a, part.labels)
-                if part.weights is not None:
-                    self.shards[k].check_weights(part.weights, a)
-                yield part
+                yield self.shards[k].cut(a, b)
 
     def take(self, ranges: Iterable[tuple[int, int]]) -> Batch:
         """Return the rows of several ranges, one range after the other.
@@ -294,12 +290,12 @@ class Dataset:
         Batch
             Copies, unless there is one range within one shard.
         """
-        parts: list[Part] = []
+        cuts: list[Cut] = []
         for start, stop in ranges:
             if not 0 <= start <= stop <= self.n_rows:
                 raise IndexError(f"rows {start} to {stop} of a dataset of {self.n_rows} rows.")
-            parts += self._parts(start, stop)
-        return self._batch(parts)
+            cuts += self._cuts(start, stop)
+        return self._batch(cuts)
 
     def iter_batches(self, batch_rows: int, start: int = 0) -> Iterator[Batch]:
         """Go through the rows in their order.

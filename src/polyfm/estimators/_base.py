@@ -20,7 +20,7 @@ from polyfm.data.rows import Rows, as_rows, read_only, row_numbers
 from polyfm.data.source import as_source, is_source
 from polyfm.data.validation import check_weights
 from polyfm.estimators import _from_sources, _parts
-from polyfm.estimators._columns import columns_of
+from polyfm.estimators._columns import columns_of, first_columns
 from polyfm.estimators._exports import Exported, export
 from polyfm.estimators._target import TargetScale
 from polyfm.estimators._transaction import all_or_nothing
@@ -495,12 +495,26 @@ class BaseFM(BaseEstimator):
             streaming=streaming,
             judging=judging or not weighing,
         )
-        rows = Labelled(matrix, targets, weight, row_numbers(len(weight)))
-        if not weight.all():
-            rows = rows._replace(numbers=rows.numbers[weight > 0])
+        rows = _meant(matrix, targets, weight)
         if not streaming and rows.n_rows == 0:
             raise ValueError("Every row has the weight zero by class_weight: nothing to learn.")
         return rows
+
+    def _known_labelled(
+        self, X: sp.csr_matrix, y: NDArray[Any], weight: NDArray[np.float64] | None
+    ) -> Labelled:
+        """Return what :meth:`_check_labelled` has made of rows of a dataset before."""
+        matrix = X
+        if self.max_features is not None:
+            matrix = first_columns(X, int(self.n_features_in_))
+        weight = np.ones(len(y)) if weight is None else weight
+        return _meant(matrix, *self._known_targets(y, weight))
+
+    @abstractmethod
+    def _known_targets(
+        self, y: NDArray[Any], weight: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what :meth:`_check_targets` has made of targets and weights before."""
 
     @abstractmethod
     def _check_targets(
@@ -593,6 +607,14 @@ class BaseFM(BaseEstimator):
     def degree_weights_(self) -> NDArray[Any]:
         """Weights theta of the degrees 1 to ``order``, (order,); 0 where a degree has no part."""
         return self._exported.degree_weights
+
+
+def _meant(
+    matrix: sp.csr_matrix, targets: NDArray[np.float64], weight: NDArray[np.float64]
+) -> Labelled:
+    """Return rows, those of weight 0 not among those meant."""
+    rows = Labelled(matrix, targets, weight, row_numbers(len(weight)))
+    return rows if weight.all() else rows._replace(numbers=rows.numbers[weight > 0])
 
 
 def _overflow_message(rows: Rows, raw: NDArray[Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def whole(source: Dataset | Source | Batches) -> Batch:
         return dataset.rows(0, dataset.n_rows)  # maps stay when a temporary file goes
 
 
-@dataclass(frozen=True)
+@dataclass
 class PartReader:
     """Reads a dataset in parts, as the learners of an estimator see its rows.
 
@@ -108,15 +108,20 @@ class PartReader:
     held_share: float
     shuffle: bool
     part_rows: int
+    _are_checked: bool = field(init=False, default=False)
+    """Whether every row has passed the estimator's checks: files do not change."""
 
     def read(self, epoch: int, first_part: int = 0) -> Iterator[list[Rows]]:
         """Yield the parts of an epoch, from one of them on; a thread makes them ready."""
-        return prefetched(self._parts_of(self._order(epoch), first_part))
+        return self._read(self._order(epoch), first_part)
 
     def in_order(self, learner: int) -> Iterator[Rows]:
         """Yield all parts in the order of the dataset, as one learner sees them."""
-        blocks = np.arange(self._n_blocks)
-        return (rows_of[learner] for rows_of in prefetched(self._parts_of(blocks, 0)))
+        return (rows_of[learner] for rows_of in self._read(np.arange(self._n_blocks), 0))
+
+    def _read(self, blocks: NDArray[np.int64], first_part: int) -> Iterator[list[Rows]]:
+        yield from prefetched(self._parts_of(blocks, first_part))
+        self._are_checked = self._are_checked or first_part == 0
 
     def held(self) -> Labelled:
         """Return the rows that are held out.
@@ -126,7 +131,7 @@ class PartReader:
         ValueError
             If there are none.
         """
-        pieces = [self._chosen(b, True) for b in np.split(np.arange(self._n_blocks), self._cuts)]
+        pieces = [self._held_of(b) for b in np.split(np.arange(self._n_blocks), self._cuts)]
         pieces = [piece for piece in pieces if piece.X.shape[0]]
         if not pieces:
             raise ValueError(
@@ -136,7 +141,11 @@ class PartReader:
         weights = [np.ones(p.n_rows) if p.weight is None else p.weight for p in pieces]
         X = sp.vstack([piece.X for piece in pieces], format="csr")
         y = np.concatenate([piece.targets for piece in pieces])
-        return self._labelled(Batch(X, y, np.concatenate(weights)))
+        return self._checked(Batch(X, y, np.concatenate(weights)))
+
+    def _held_of(self, blocks: NDArray[np.int64]) -> Batch:
+        ranges = self._ranges(blocks)
+        return _some(self.dataset.take(ranges), self._are_held(ranges))
 
     def look(self) -> Batch:
         """Return some rows from all over the dataset, of those that are not held out."""
@@ -144,7 +153,9 @@ class PartReader:
         if self.dataset.n_rows > _LOOK_ROWS:
             random = np.random.default_rng(self.seed)
             blocks = np.sort(random.choice(blocks, _LOOK_ROWS // _BLOCK, replace=False))
-        return self._chosen(blocks, False)
+        ranges = self._ranges(blocks)
+        batch = self.dataset.take(ranges)
+        return _some(batch, ~self._are_held(ranges)) if self.held_share else batch
 
     @property
     def _n_blocks(self) -> int:
@@ -169,25 +180,39 @@ class PartReader:
 
     def _parts_of(self, blocks: NDArray[np.int64], first_part: int) -> Iterator[list[Rows]]:
         for part in np.split(blocks, self._cuts)[first_part:]:
-            batch = self._chosen(np.sort(part), False)
-            yield self.estimator._solver_rows(self._labelled(batch))
+            yield self.estimator._solver_rows(self._rows_of(np.sort(part)))
 
-    def _chosen(self, blocks: NDArray[np.int64], held: bool) -> Batch:
-        """Return the rows of some blocks that are held out, or those that are not."""
+    def _rows_of(self, blocks: NDArray[np.int64]) -> Labelled:
+        """Return the rows of some blocks; those that are held out are not among those meant."""
         ranges = self._ranges(blocks)
         batch = self.dataset.take(ranges)
-        if self.held_share == 0.0:
-            return batch
-        numbers = np.concatenate([np.arange(*r) for r in ranges])
-        mask = _are_held(numbers, self.seed, self.held_share) == held
-        weight = None if batch.weight is None else batch.weight[mask]
-        return Batch(batch.X[mask], batch.targets[mask], weight)
+        rows = self._known(batch) if self._are_checked else self._checked(batch)
+        if self.held_share:
+            held = self._are_held(ranges)
+            rows = rows._replace(numbers=rows.numbers[~held[rows.numbers]])
+        return rows
 
-    def _labelled(self, batch: Batch) -> Labelled:
+    def _checked(self, batch: Batch) -> Labelled:
         rows: Labelled = self.estimator._check_labelled(
             batch.X, batch.targets, batch.weight, reset=False, streaming=True, judging=True
         )
         return rows
+
+    def _known(self, batch: Batch) -> Labelled:
+        rows: Labelled = self.estimator._known_labelled(batch.X, batch.targets, batch.weight)
+        return rows
+
+    def _are_held(self, ranges: list[tuple[int, int]]) -> NDArray[np.bool_]:
+        """Say which rows of some ranges are held out."""
+        return _are_held(
+            np.concatenate([np.arange(*r) for r in ranges]), self.seed, self.held_share
+        )
+
+
+def _some(batch: Batch, mask: NDArray[np.bool_]) -> Batch:
+    """Return the rows of a batch that a mask is true for."""
+    weight = None if batch.weight is None else batch.weight[mask]
+    return Batch(batch.X[mask], batch.targets[mask], weight)
 
 
 def _are_held(numbers: NDArray[np.int64], seed: int, share: float) -> NDArray[np.bool_]:

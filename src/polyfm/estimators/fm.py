@@ -280,7 +280,12 @@ class FMRegressor(RegressorMixin, NumberEvents, BaseFM):
         streaming: bool,
         judging: bool,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return check_real_target(y, n_rows)[:, None], weight
+        return self._known_targets(check_real_target(y, n_rows), weight)
+
+    def _known_targets(
+        self, y: NDArray[Any], weight: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return y.astype(np.float64, copy=False)[:, None], weight
 
     def _check_loss(self, loss: Any, targets: NDArray[np.float64]) -> None:
         if isinstance(loss, Logistic | SquaredHinge):
@@ -646,9 +651,20 @@ class FMClassifier(ClassifierMixin, LabelEvents, BaseFM):
         if reset and not (streaming and hasattr(self, "classes_")):
             self._set_classes(np.unique(labels[weight > 0]))
         codes = self._codes(labels, weight > 0)
+        if self.class_weight is not None and not judging:
+            self._class_factors = self._balance(labels[weight > 0])
+        return self._coded(codes, weight)
+
+    def _known_targets(
+        self, y: NDArray[Any], weight: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self._coded(self._codes(y, weight > 0), weight)
+
+    def _coded(
+        self, codes: NDArray[np.intp], weight: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the targets of each learner, and the rows' weights with those of the classes."""
         if self.class_weight is not None:
-            if not judging:
-                self._class_factors = self._balance(labels[weight > 0])
             weight = weight * self._class_factors[codes]
         n_learners = 1 if len(self.classes_) == 2 else len(self.classes_)
         positive = np.arange(n_learners) if n_learners > 1 else np.array([1])
