@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from polyfm._jit import jit
 from polyfm.models._score import Parameters
 from polyfm.models.factorized import aligned_zeros
+from polyfm.solvers._shared_epoch import HotNumbers
 
 SMALL_BLOCKS = ("bias", "weights", "theta")
 """Parameters that every row changes: each thread has its own."""
@@ -81,8 +82,8 @@ class HotRows:
     ----------
     features : ndarray
         The hot features.
-    numbers : ndarray of shape (d,)
-        Each feature's place among them, -1 for those that are not hot.
+    numbers : HotNumbers
+        Each feature's place among them.
     n_threads : int
         Number of threads.
     blocks : Parameters
@@ -90,7 +91,7 @@ class HotRows:
     """
 
     features: NDArray[np.int64]
-    numbers: NDArray[np.int16]
+    numbers: HotNumbers
     n_threads: int
     blocks: Parameters
 
@@ -110,8 +111,7 @@ class HotRows:
         features = np.flatnonzero(counts > _HOT_SHARE * n_rows)
         if len(features) > _MOST_HOT:
             features = features[np.argsort(-counts[features], kind="stable")[:_MOST_HOT]]
-        numbers = np.full(len(counts), -1, dtype=np.int16)
-        numbers[features] = np.arange(len(features))
+        numbers = HotNumbers.of(features, len(counts))
         blocks = _extended(parameters, n_threads * len(features), roomy)
         return cls(features, numbers, n_threads, blocks)
 
