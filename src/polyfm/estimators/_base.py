@@ -500,15 +500,24 @@ class BaseFM(BaseEstimator):
             raise ValueError("Every row has the weight zero by class_weight: nothing to learn.")
         return rows
 
-    def _known_labelled(
-        self, X: sp.csr_matrix, y: NDArray[Any], weight: NDArray[np.float64] | None
+    def _stored_labelled(
+        self, X: sp.csr_matrix, y: NDArray[Any], weight: NDArray[np.float64] | None, *, new: bool
     ) -> Labelled:
-        """Return what :meth:`_check_labelled` has made of rows of a dataset before."""
+        """Return what :meth:`_check_labelled` makes of rows of a dataset to learn from.
+
+        Their matrix is known to be in order. Targets and weights are, too, unless they are ``new``.
+        """
         matrix = X
         if self.max_features is not None:
             matrix = first_columns(X, int(self.n_features_in_))
-        weight = np.ones(len(y)) if weight is None else weight
-        return _meant(matrix, *self._known_targets(y, weight))
+        if not new:
+            weight = np.ones(len(y)) if weight is None else weight
+            return _meant(matrix, *self._known_targets(y, weight))
+        weight = check_weights(weight, matrix)
+        of_rows = self._check_targets(
+            y, len(weight), weight, reset=False, streaming=True, judging=True
+        )
+        return _meant(matrix, *of_rows)
 
     @abstractmethod
     def _known_targets(

@@ -13,11 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from polyfm.data._examine import look_at_values
 from polyfm.data.batches import Batch
 from polyfm.data.dataset import Dataset
 from polyfm.data.lines import TextFormatError, starts_at_zero
 from polyfm.data.prefetch import prefetched
-from polyfm.data.rows import Rows
+from polyfm.data.rows import Rows, largest_value, read_only
 from polyfm.data.source import Batches, Source
 from polyfm.estimators._validation import ROWS_FOR_EARLY_STOPPING, Labelled
 from polyfm.solvers._random import mark_share
@@ -185,21 +186,30 @@ class PartReader:
     def _rows_of(self, blocks: NDArray[np.int64]) -> Labelled:
         """Return the rows of some blocks; those that are held out are not among those meant."""
         ranges = self._ranges(blocks)
-        batch = self.dataset.take(ranges)
-        rows = self._known(batch) if self._are_checked else self._checked(batch)
+        rows = self._labelled(self.dataset.take(ranges))
         if self.held_share:
             held = self._are_held(ranges)
             rows = rows._replace(numbers=rows.numbers[~held[rows.numbers]])
         return rows
 
+    def _labelled(self, batch: Batch) -> Labelled:
+        """Return rows of the dataset, which has looked at their columns itself."""
+        me, new = self.estimator, not self._are_checked
+        if new and not self._are_moderate(batch.X.data):
+            return self._checked(batch)  # which names the value that is too large
+        rows: Labelled = me._stored_labelled(batch.X, batch.targets, batch.weight, new=new)
+        return rows
+
+    def _are_moderate(self, values: NDArray[Any]) -> bool:
+        """Say whether the squares of values can be stored."""
+        if all(shard.all_ones for shard in self.dataset.shards):
+            return True
+        return bool(look_at_values(read_only(values), largest_value(values.dtype))[1] == 0)
+
     def _checked(self, batch: Batch) -> Labelled:
         rows: Labelled = self.estimator._check_labelled(
             batch.X, batch.targets, batch.weight, reset=False, streaming=True, judging=True
         )
-        return rows
-
-    def _known(self, batch: Batch) -> Labelled:
-        rows: Labelled = self.estimator._known_labelled(batch.X, batch.targets, batch.weight)
         return rows
 
     def _are_held(self, ranges: list[tuple[int, int]]) -> NDArray[np.bool_]:

@@ -32,13 +32,13 @@ class HotNumbers(NamedTuple):
     bits: NDArray[np.uint64]
     """A bit for each hash of a feature: whether some hot feature has that hash."""
     numbers: NDArray[np.int16]
-    """Of each feature; -1 for those that are not hot."""
+    """Of each feature, from 1; 0 for those that are not hot."""
 
     @classmethod
     def of(cls, features: NDArray[np.int64], n_features: int) -> HotNumbers:
         """Number some features in their order."""
-        numbers = np.full(n_features, -1, dtype=np.int16)
-        numbers[features] = np.arange(len(features))
+        numbers = np.zeros(n_features, dtype=np.int16)
+        numbers[features] = np.arange(1, len(features) + 1)
         bits = np.zeros((1 << _BITS) // 64, dtype=np.uint64)
         set_bits(features, bits)
         return cls(bits, numbers)
@@ -113,6 +113,6 @@ def _redirect(rows, row, hot, first_own, out):
         j = rows.indices[t]
         word, place = _place(j)
         out[t - first] = j
-        if (hot.bits[word] >> place) & np.uint64(1) and hot.numbers[j] >= 0:
-            out[t - first] = first_own + hot.numbers[j]
+        if (hot.bits[word] >> place) & np.uint64(1) and hot.numbers[j] > 0:
+            out[t - first] = first_own + hot.numbers[j] - 1
     return last - first

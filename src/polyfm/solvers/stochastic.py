@@ -125,12 +125,22 @@ class StochasticLearner(Learner):
         has_units = linear.shape[1] > n_planes + 1
         sizes = (np.zeros(d), np.zeros(d)) if has_units else ()
         # Counted as integers: adding ones in single precision ends at 2**24.
-        counts, self.n_rows, self._hot = np.zeros(d, dtype=np.uint32), 0, None
-        for rows in parts:
-            self.n_rows += rows.n_rows
-            self._count(rows, counts)
-            if has_units:
-                weigh_columns(rows, *sizes)
+        own_counts, n_entries = [np.zeros(d, dtype=np.uint32)], 0
+        self.n_rows, self._hot = 0, None
+        with Crew(self.settings.n_jobs) as crew:
+            for rows in parts:
+                self.n_rows += rows.n_rows
+                n_entries += len(rows.indices)
+                # Each thread has counts of its own, which must be worth their memory.
+                n_threads = self._n_threads(n_entries // max(d, _WORTH_A_THREAD))
+                while len(own_counts) < n_threads:
+                    own_counts.append(np.zeros(d, dtype=np.uint32))
+                self._count(crew, rows, own_counts)
+                if has_units:
+                    weigh_columns(rows, *sizes)
+        counts = own_counts[0]
+        for more in own_counts[1:]:
+            counts += more
         self._set_strengths(slice(None))
         new = np.flatnonzero((counts > 0) & (linear[:, n_planes] == 0))
         renew_visits(counts, linear, n_planes)
@@ -408,16 +418,15 @@ class StochasticLearner(Learner):
             for place, strengths in enumerate((s.linear_strengths, s.factor_strengths)):
                 linear[features, first + place] = 1.0 if strengths is None else strengths[features]
 
-    def _count(self, rows: Rows, counts: NDArray[np.uint32]) -> None:
-        """Add the number of rows that each column is in."""
-        # Each thread has counts of its own, which must be worth their memory.
-        n_threads = self._n_threads(len(rows.indices) // max(counts.size, _WORTH_A_THREAD))
-        parts = [rows._replace(numbers=part) for part in np.array_split(rows.numbers, n_threads)]
-        own = [counts, *(np.zeros_like(counts) for _ in parts[1:])]
-        with Crew(n_threads) as crew:
-            crew.run(count_visits, list(zip(parts, own, strict=True)))
-        for more in own[1:]:
-            counts += more
+    @staticmethod
+    def _count(crew: Crew, rows: Rows, own_counts: list[NDArray[np.uint32]]) -> None:
+        """Add the number of rows that each column is in, each thread to counts of its own."""
+        parts = np.array_split(rows.numbers, len(own_counts))
+        calls = [
+            (rows._replace(numbers=read_only(part)), own)
+            for part, own in zip(parts, own_counts, strict=True)
+        ]
+        crew.run(count_visits, calls)
 
     def _start(self, features: NDArray[np.int64], ahead: int = 0) -> None:
         """Start some features, each of them as if it were the only one."""

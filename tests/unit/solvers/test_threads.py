@@ -39,7 +39,7 @@ def test_hot_features_are_the_most_frequent():
     hot = HotRows.find(parameters, counts, 1000, 2)
     assert (hot.model_rows, len(hot.blocks.table), len(hot.blocks.linear)) == (5, 13, 13)
     np.testing.assert_array_equal(hot.features, [0, 2, 3, 4])  # more than 1000 / 256 rows
-    assert hot.numbers.numbers.tolist() == [0, -1, 1, 2, 3]
+    assert hot.numbers.numbers.tolist() == [1, 0, 2, 3, 4]
 
 
 @pytest.mark.parametrize("collisions", [False, True])
