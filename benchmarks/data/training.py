@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from polyfm._jit import jit
 from polyfm.data import Dataset, iter_svmlight
 from polyfm.data.source import Source
 
 _ENTRIES, _COLUMNS = 39, 1 << 22
 _BLOCK_ROWS = 250_000
+_ZERO, _SPACE, _COLON, _LINE_END = b"0 :\n"
 Lines = list[tuple[str, float, float | None]]
 
 _BIG = """
@@ -41,7 +43,7 @@ def measure(rounds: int, quick: bool) -> Lines:
         block = folder / "block.svm"
         _write(block, 20_000 if quick else _BLOCK_ROWS)
         lines += _text(block, rounds)
-        return lines + _big(folder, block, 3 if quick else 30)
+        return lines + _big(folder, *((20_000, (1, 2, 3)) if quick else (_BLOCK_ROWS, (1, 10, 30))))
     finally:
         shutil.rmtree(folder)
 
@@ -58,12 +60,36 @@ def _rows(n_rows: int, seed: int = 0) -> tuple[sp.csr_matrix, Any]:
     return X, random.integers(0, 2, n_rows).astype(np.float64)
 
 
-def _write(path: Path, n_rows: int) -> None:
-    X, y = _rows(n_rows, 1)
+def _write(path: Path, n_rows: int, seed: int = 1, mode: str = "wb") -> None:
+    """Write rows as svmlight text."""
+    X, y = _rows(n_rows, seed)
     columns = X.indices.reshape(n_rows, _ENTRIES) + 1
-    with path.open("w") as stream:
-        for label, row in zip(y.astype(int).tolist(), columns.tolist(), strict=True):
-            stream.write(f"{label} " + " ".join(f"{j}:1" for j in row) + "\n")
+    room = n_rows * (2 + _ENTRIES * (len(f" {_COLUMNS}:1")))
+    text = np.empty(room, dtype=np.uint8)
+    with path.open(mode) as stream:
+        stream.write(text[: _fill(y.astype(np.uint8), columns, text)].data)
+
+
+@jit
+def _fill(labels, columns, text):
+    """Write rows of ones as text; return how many bytes they take."""
+    n = 0
+    for i in range(labels.size):
+        text[n] = _ZERO + labels[i]
+        n += 1
+        for j in columns[i]:
+            text[n] = _SPACE
+            n_digits = 1
+            while j >= 10**n_digits:
+                n_digits += 1
+            for place in range(n + n_digits, n, -1):
+                text[place] = _ZERO + j % 10
+                j //= 10
+            n += n_digits + 3
+            text[n - 2], text[n - 1] = _COLON, _ZERO + 1
+        text[n] = _LINE_END
+        n += 1
+    return n
 
 
 def _model(**settings: Any) -> Any:
@@ -136,21 +162,35 @@ def _text(block: Path, rounds: int) -> Lines:
     ]
 
 
-def _big(folder: Path, block: Path, times: int) -> Lines:
-    """Train from a file of many times the block, in a process of its own."""
-    big = folder / "big.svm"
-    with big.open("wb") as stream:
-        for _ in range(times):
-            with block.open("rb") as part:
-                shutil.copyfileobj(part, stream, 1 << 24)
-    found = {}
-    for path in (block, block, big):  # the first has code to compile
-        command = [sys.executable, "-c", _BIG, str(path), str(_COLUMNS)]
-        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        found[path] = [float(word) for word in output.split()]
-    rates = {path: path.stat().st_size / 1e6 / seconds for path, (seconds, _) in found.items()}
-    size = big.stat().st_size / 1e9
+def _big(folder: Path, block_rows: int, sizes: tuple[int, int, int]) -> Lines:
+    """Train from a file of more and more blocks, none like another, in processes of their own."""
+    path, n_blocks, found = folder / "big.svm", 0, []
+    for n_wanted in sizes:
+        for block in range(n_blocks, n_wanted):
+            _write(path, block_rows, 100 + block, "ab")
+        n_blocks = n_wanted
+        if not found:
+            _train_apart(path)  # has code to compile
+        found.append((path.stat().st_size / 1e9, *_train_apart(path)))
+    (small, first, _), (middle, second, _), (large, third, memory) = found
+    slopes = (second - first) / (middle - small), (third - second) / (large - middle)
     return [
-        (f"resident memory at {size:.2f} GB of text, GB", found[big][1], -1.2),
-        ("time per byte, many blocks / one", rates[block] / rates[big], -1.2),
+        (f"from text, s of {small:.2f} GB", first, None),
+        (f"from text, s of {middle:.2f} GB", second, None),
+        (f"from text, s of {large:.2f} GB", third, None),
+        (f"resident memory at {large:.2f} GB of text, GB", memory, -1.2),
+        (f"time per byte, {large:.2f} GB / {small:.2f} GB", third / large / (first / small), -1.2),
+        (
+            f"time per further byte, beyond {middle:.2f} GB / beyond {small:.2f} GB",
+            slopes[1] / slopes[0],
+            -1.2,
+        ),
     ]
+
+
+def _train_apart(path: Path) -> tuple[float, float]:
+    """Return the seconds of a training in a process of its own, and its memory in GB."""
+    command = [sys.executable, "-c", _BIG, str(path), str(_COLUMNS)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    seconds, memory = map(float, output.split())
+    return seconds, memory

@@ -9,17 +9,21 @@ from polyfm._jit import jit, jit_allocating, prefetch
 _LARGEST_UNIT = 1e15
 _AHEAD, _LINE = 16, 64
 """Features to ask for ahead of time, and bytes that come together."""
+_MANY = 16
+"""One of so many columns is much: to look at all of them takes less time than at these in turn."""
 _LARGEST_PLACE = 1 << 23
 """Whole numbers that single precision can hold, with room to spare."""
 
 
 @jit_allocating
 def distinct(rows, mark):
-    """Return the distinct column numbers, in the order of their first use.
+    """Return the distinct column numbers: in increasing order if they are many of all columns.
 
-    ``mark`` holds one byte of 0 for each column, and does so again afterwards.
+    Their parameters then lie in the order in which they will be visited. Otherwise, numbers are in
+    the order of their first use, and nothing takes time in proportion to all columns. ``mark``
+    holds one byte of 0 for each column, and does so again afterwards.
     """
-    found = np.empty(min(rows.indices.size, mark.size), dtype=np.int64)
+    found = np.empty(min(rows.indices.size, mark.size) + 1, dtype=np.int64)
     n = 0
     for row in rows.numbers:
         for t in range(rows.indptr[row], rows.indptr[row + 1]):
@@ -28,6 +32,12 @@ def distinct(rows, mark):
                 mark[j] = 1
                 found[n] = j
                 n += 1
+    if n > mark.size // _MANY:
+        place = 0
+        for j in range(mark.size):
+            found[place] = j
+            place += mark[j]
+            mark[j] = 0
     for i in range(n):
         mark[found[i]] = 0
     return found[:n].copy()

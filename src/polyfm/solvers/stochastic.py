@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from polyfm.data._examine import is_binary
 from polyfm.data.rows import Rows, read_only
 from polyfm.exceptions import DivergenceError
 from polyfm.models._score import Parameters
@@ -164,7 +165,10 @@ class StochasticLearner(Learner):
         new = features[visits[features] == 0]
         count_visits(rows, visits)
         if new.size and linear.shape[1] > n_planes + 1:
-            measure_units(rows, linear, n_planes + 1, new)
+            if is_binary(rows.values):
+                linear[new, n_planes + 1] = 1.0
+            else:
+                measure_units(rows, linear, n_planes + 1, new)
         self._start(new)
         return features
 
