@@ -720,7 +720,10 @@ class FMClassifier(ClassifierMixin, LabelEvents, BaseFM):
 
     def _codes(self, labels: NDArray[Any], counts: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return each label's place in ``classes_``; rows that do not count may have any label."""
-        places = np.clip(np.searchsorted(self.classes_, labels), 0, len(self.classes_) - 1)
+        if len(self.classes_) == 2:  # without a search
+            places = (labels == self.classes_[1]).astype(np.intp)
+        else:
+            places = np.clip(np.searchsorted(self.classes_, labels), 0, len(self.classes_) - 1)
         unknown = np.flatnonzero((self.classes_[places] != labels) & counts)
         if unknown.size:
             raise ValueError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Barrier
@@ -22,6 +24,8 @@ SMALL_BLOCKS = ("bias", "weights", "theta")
 LARGE_BLOCKS = ("linear", "table")
 """Parameters with rows for each feature."""
 
+_FIRST_SHARE, _SMALL_PIECE = 0.75, 1024
+"""The share of what is left that the next pieces have, and rows of a piece not worth dividing."""
 _HOT_SHARE = 1.0 / 256.0
 _MOST_HOT = 2048
 
@@ -72,6 +76,39 @@ class Crew:
             return [function(*own), *(future.result() for future in futures)]
         finally:
             wait(futures)
+
+
+class Pieces:
+    """Pieces of an order, which threads take in turn until none is left.
+
+    The first pieces have most of the rows, and those after them ever fewer: a thread that shares
+    its core with others takes fewer pieces, and nobody waits long for the last one.
+
+    Parameters
+    ----------
+    order : ndarray
+        Numbers of rows.
+    n_threads : int
+        How many threads take pieces; there is but one piece for one.
+    """
+
+    def __init__(self, order: NDArray[Any], n_threads: int) -> None:
+        bounds = [0]
+        while n_threads > 1 and len(order) - bounds[-1] > n_threads * _SMALL_PIECE:
+            size = int(_FIRST_SHARE * (len(order) - bounds[-1]) / n_threads)
+            bounds += [bounds[-1] + (k + 1) * size for k in range(n_threads)]
+        rest = np.linspace(bounds[-1], len(order), n_threads + 1).astype(np.int64)
+        bounds += rest[1:].tolist()
+        # A deque, as taking from it needs no lock.
+        self._left = deque((a, order[a:b]) for a, b in itertools.pairwise(bounds))
+
+    def __iter__(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield pieces that nobody has taken, each with the number of rows before it."""
+        while True:
+            try:
+                yield self._left.popleft()
+            except IndexError:
+                return
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,10 @@ class Learner(ABC):
         if features is not None:
             p = p._replace(linear=p.linear[features], table=p.table[features])
         for name, block in zip(p._fields, p, strict=True):
-            with np.errstate(invalid="ignore"):
+            with np.errstate(invalid="ignore", over="ignore"):
+                # A sum takes one look at each number, but that of finite ones may overflow.
+                if np.isfinite(block.sum()):
+                    continue
                 extremes = (block.min(initial=0.0), block.max(initial=0.0))
             if not np.isfinite(extremes).all():
                 raise DivergenceError(

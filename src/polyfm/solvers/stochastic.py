@@ -35,6 +35,7 @@ from polyfm.solvers._threads import (
     SMALL_BLOCKS,
     Crew,
     HotRows,
+    Pieces,
     merge_small_blocks,
     own_small_blocks,
     room_for_hot_rows,
@@ -350,42 +351,39 @@ class StochasticLearner(Learner):
         order: NDArray[np.int64],
         loss_sum: float,
     ) -> float:
-        """Let each thread learn its part of ``order`` into the same table.
+        """Let the threads learn the rows of ``order`` into the same table.
 
         Returns ``loss_sum`` with the losses of these rows.
         """
         model, hot = self.model, self._hot
         if hot is not None and hot.n_threads != len(work):
             hot = None
-        parts = np.array_split(order, len(work)) if len(work) > 1 else [order]
-        starts = self.n_visits + np.cumsum([0, *map(len, parts[:-1])])
         shared = model.parameters if hot is None else hot.blocks
-        owned = own_small_blocks(shared, len(work))
-        sums = [loss_sum, *[0.0] * (len(work) - 1)]
-        calls = [
-            self._call(parameters, rows, part, float(start), room, before)
-            for parameters, part, start, room, before in zip(
-                owned, parts, starts, work, sums, strict=True
-            )
-        ]
-        if hot is None:
-            results = crew.run(learn_rows, calls)
-        else:
+        owned, pieces = own_small_blocks(shared, len(work)), Pieces(order, len(work))
+
+        def learn(thread: int, loss: float) -> tuple[float, int | None]:
+            """Learn pieces until none is left; return the losses, and the row that failed."""
+            room = work[thread]
+            own = () if hot is None else (hot.numbers, hot.first_row(thread), room.indices)
+            for first, piece in pieces:
+                start = float(self.n_visits + first)
+                call = self._call(owned[thread], rows, piece, start, room, loss)
+                n_done, loss = learn_shared_rows(*call, *own) if own else learn_rows(*call)
+                if n_done < len(piece):
+                    return loss, int(piece[n_done])
+            return loss, None
+
+        if hot is not None:
             hot.hand_out()
-            own = [
-                (hot.numbers, hot.first_row(thread), room.indices)
-                for thread, room in enumerate(work)
-            ]
-            results = crew.run(
-                learn_shared_rows, [call + more for call, more in zip(calls, own, strict=True)]
-            )
+        results = crew.run(learn, [(k, 0.0 if k else loss_sum) for k in range(len(work))])
+        if hot is not None:
             hot.collect(self.n_planes)
         merge_small_blocks(shared, owned)
-        for (n_done, _), part in zip(results, parts, strict=True):
-            if n_done < len(part):
-                raise self._divergence(rows, int(part[n_done]))
+        for _, failed in results:
+            if failed is not None:
+                raise self._divergence(rows, failed)
         self.n_visits += len(order)
-        return float(sum(loss for _, loss in results))
+        return float(sum(loss for loss, _ in results))
 
     def _call(
         self,
