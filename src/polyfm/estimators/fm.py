@@ -720,8 +720,9 @@ class FMClassifier(ClassifierMixin, LabelEvents, BaseFM):
 
     def _codes(self, labels: NDArray[Any], counts: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return each label's place in ``classes_``; rows that do not count may have any label."""
-        if len(self.classes_) == 2:  # without a search
-            places = (labels == self.classes_[1]).astype(np.intp)
+        kinds = {self.classes_.dtype.kind, labels.dtype.kind}
+        if len(self.classes_) == 2 and kinds <= set("biuf"):
+            places = np.asarray(labels == self.classes_[1], dtype=np.intp)  # without a search
         else:
             places = np.clip(np.searchsorted(self.classes_, labels), 0, len(self.classes_) - 1)
         unknown = np.flatnonzero((self.classes_[places] != labels) & counts)

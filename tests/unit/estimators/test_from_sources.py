@@ -153,6 +153,38 @@ def test_each_epoch_visits_each_row_once_but_those_held_out(dataset):
     np.testing.assert_array_equal(np.concatenate(later), orders[1][-sum(map(len, later)) :])
 
 
+@pytest.mark.parametrize("weights", [None, np.arange(N) % 3])
+def test_rows_are_checked_once(weights, problem, tmp_path, monkeypatch):
+    """What the checks made of rows is what later epochs make of them without checks."""
+    X, y = problem
+    rows = Dataset.write(tmp_path / "rows", [(X, y, weights)], shard_rows=2500)
+    model = _new("fm", class_weight="balanced").fit(rows)
+    reader = _out_of_core.PartReader(model, rows, 5, 0.2, True, 1024)
+    checked = [part for (part,) in reader.read(0, 2)]  # not all of them
+    assert not reader._are_checked
+    assert sum(part.n_rows for part in reader.in_order(0)) == sum(
+        part.n_rows for (part,) in reader.read(0)
+    )
+    monkeypatch.delattr(polyfm.FMClassifier, "_check_targets")
+    again = [part for (part,) in reader.read(0, 2)]
+    assert len(again) == len(checked) > 1
+    for before, after in zip(checked, again, strict=True):
+        for one, other in zip(before, after, strict=True):
+            np.testing.assert_array_equal(one, other)
+            assert one.dtype == other.dtype
+
+
+@pytest.mark.parametrize("row", [7, 5_999])
+def test_a_value_too_large_is_named_in_the_first_pass(row, problem, tmp_path, monkeypatch):
+    X, y = problem
+    X = X.copy()
+    X.data[5 * row] = 1e30
+    rows = Dataset.write(tmp_path / "rows", [(X, y)], shard_rows=2500)
+    monkeypatch.setattr(_out_of_core, "_LOOK_ROWS", 128)
+    with pytest.raises(ValueError, match=r"has the value 1e\+30 in row \d+, column .* too large"):
+        _new("fm").fit(rows)
+
+
 def test_rows_held_out_teach_nothing(problem, tmp_path):
     X, y = problem
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))

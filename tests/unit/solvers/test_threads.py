@@ -1,6 +1,7 @@
 """Threads that share a table, each with rows of its own for frequent features."""
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -8,11 +9,12 @@ import pytest
 import scipy.sparse as sp
 
 from polyfm import FMClassifier, FMRegressor
+from polyfm.exceptions import DivergenceError
 from polyfm.kernels import ANOVA
 from polyfm.solvers import stochastic
 from polyfm.solvers._epoch import learn_rows
 from polyfm.solvers._shared_epoch import learn_shared_rows
-from polyfm.solvers._threads import HotRows
+from polyfm.solvers._threads import Crew, HotRows, Pieces
 from polyfm.testing._models import model_of
 
 
@@ -125,3 +127,45 @@ def test_going_on_with_another_model_is_refused(changed):
             method(X, y)
     np.testing.assert_array_equal(model.predict(X), before)
     assert model.set_params(warm_start=False).fit(X, y).n_iter_ > 0
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("n_rows", [1, 5, 2048, 100_003])
+def test_threads_take_each_row_once(n_rows, n_threads):
+    order = np.random.default_rng(0).permutation(n_rows)
+    pieces, taken = Pieces(order, n_threads), [[] for _ in range(n_threads)]
+    with Crew(n_threads) as crew:
+        crew.run(lambda thread: taken[thread].extend(pieces), [(k,) for k in range(n_threads)])
+    found = sorted((piece for own in taken for piece in own), key=lambda piece: piece[0])
+    np.testing.assert_array_equal(np.concatenate([rows for _, rows in found]), order)
+    assert [first for first, _ in found][:1] == [0]
+    for (first, rows), (following, _) in itertools.pairwise(found):
+        assert following == first + len(rows)
+    if n_threads == 1:
+        assert len(found) == 1
+    elif n_rows == 100_003:
+        # Nearly all rows are in the first pieces; the last ones are small.
+        assert len(found[0][1]) == int(0.75 * n_rows / n_threads) and len(found[-1][1]) <= 1024
+
+
+def test_a_row_that_fails_in_a_thread_is_named():
+    X, y = ratings(20_000)
+    model = FMRegressor(max_iter=1, tol=0, early_stopping=False, random_state=0, n_jobs=2)
+    rows = model.fit(X, y)._solver_rows(model._check_labelled(X, y, None, reset=False))[0]
+    (learner,) = model._learners
+    target = rows.target.copy()
+    target[19_000] = np.inf
+    with pytest.raises(DivergenceError, match=r"at a row whose largest value is 1 in column"):
+        learner.learn(rows.with_target(target))
+
+
+def test_the_sum_of_finite_parameters_may_overflow():
+    X, y = ratings(400)
+    model = FMRegressor(max_iter=1, early_stopping=False, random_state=0).fit(X, y)
+    (learner,) = model._learners
+    table = learner.model.parameters.table
+    table[:2] = np.finfo(table.dtype).max
+    learner.check_finite()
+    table[3, 0, 0] = np.nan
+    with pytest.raises(DivergenceError, match="table parameters are no longer finite"):
+        learner.check_finite()
