@@ -21,6 +21,8 @@ _LOW = [0, 8, 1, 9, 4, 12, 5, 13]
 _HIGH = [2, 10, 3, 11, 6, 14, 7, 15]
 _LOW_PAIRS = [0, 1, 8, 9, 4, 5, 12, 13]
 _HIGH_PAIRS = [2, 3, 10, 11, 6, 7, 14, 15]
+_FIRST = [0, 2, 8, 10, 4, 6, 12, 14]
+_SECOND = [1, 3, 9, 11, 5, 7, 13, 15]
 
 
 def load_records(records: Any, places: Any, at: int, planes: Any, to: int) -> None:
@@ -144,10 +146,15 @@ def _load_short(typingctx: Any, records: Any, places: Any, at: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         emit = _Emitter(context, builder, signature, values)
-        pointers = [emit.record(i, SHORT_RECORD) for i in range(LANES)]
-        joined = _joined(builder, [builder.load(p, align=emit.align) for p in pointers])
-        numbers = [list(range(p, SHORT_RECORD * LANES, SHORT_RECORD)) for p in range(SHORT_RECORD)]
-        planes = [_shuffled(builder, joined, joined, mask) for mask in numbers]
+        # So that one shuffle within halves of registers brings them in order.
+        two = [
+            _joined(
+                builder,
+                [builder.load(emit.record(i, SHORT_RECORD), align=emit.align) for i in some],
+            )
+            for some in ((0, 1, 4, 5), (2, 3, 6, 7))
+        ]
+        planes = [_shuffled(builder, two[0], two[1], some) for some in (_FIRST, _SECOND)]
         return context.make_tuple(builder, signature.return_type, planes)
 
     return types.UniTuple(lanes, SHORT_RECORD)(records, places, types.intp), codegen

@@ -286,7 +286,7 @@ class ProjectiveQuadratic(Streamed):
         """
         rates = []
         for learner in self._warmed_up():
-            rule, linear = learner.settings.rule, learner.model.linear
+            rule, linear = learner.settings.rule, learner.model.records()
             if linear.shape[1] < RECORD:
                 raise AttributeError("there are no learning rates in a model saved without state.")
             if isinstance(rule, SGD):

@@ -34,9 +34,12 @@ class PQRParameters(NamedTuple):
     """All numbers of a model, as compiled code sees them.
 
     While learning, a linear record is what the update rule keeps for a coordinate, the weight
-    first, and perhaps a count of visits, with zeros up to three numbers, and the rank; that of a
+    first, and perhaps a count of visits, with zeros up to three numbers, and a factor; that of a
     pair is two numbers, see :mod:`polyfm.updates.compact`. A model that only predicts has the
     weight alone. ``d`` features, ``k`` of them frequent.
+
+    The records of frequent features come first, by rank, so that those which are used most share
+    pages of memory; a feature is frequent if its record is one of the first k.
 
     The sum of the infrequent features takes part in the crosses as one more frequent feature, of
     rank k. Pairs are numbered from one page on; those with neighbouring numbers share a page. The
@@ -46,8 +49,12 @@ class PQRParameters(NamedTuple):
     bias: NDArray[Any]
     """(planes,)."""
     linear: NDArray[Any]
-    """(d, record): the last number is the rank among the frequent features. For all others it is
-    below 0: minus what the value is multiplied by before it is added to the others'."""
+    """(d, record): the last number is what the value of a feature that is not frequent is
+    multiplied by before it is added to the others'; 0 for frequent ones."""
+    places: NDArray[np.int32]
+    """(d,): which of these records is a feature's. Empty where rows name the records."""
+    has_factors: bool
+    """Whether there are factors other than 0 and 1."""
     pages: NDArray[Any]
     """(capacity, 16, record)."""
     directory: NDArray[np.int32]
@@ -116,12 +123,17 @@ def prefetch_row(rows, numbers, i):
 
 
 @jit
-def prefetch_linear(linear, rows, numbers, i):
-    """Ask for the linear records of a row some places on."""
+def prefetch_linear(parameters, rows, numbers, i):
+    """Ask for the linear records of a row some places on, or for where they are."""
+    linear, places = parameters.linear, parameters.places
     if i + _ROWS_AHEAD < numbers.size:
         row = numbers[i + _ROWS_AHEAD]
         for t in range(rows.indptr[row], rows.indptr[row + 1]):
-            prefetch(linear, rows.indices[np.uintp(t)] * linear.shape[1])
+            index = rows.indices[np.uintp(t)]
+            if places.size:
+                prefetch(places, index)
+            else:
+                prefetch(linear, index * linear.shape[1])
 
 
 @jit
@@ -141,20 +153,21 @@ def expand_features(parameters, rows, row, room, side):
     indices, values = rows.indices[first:last], rows.values[first:last]
     linear, places = parameters.linear, room.places[side]
     ranks, tops = room.ranks[side], room.tops[side]
-    n, of_rank = indices.size, np.uintp(linear.shape[1] - 1)
-    none = linear.dtype.type(0.0)
-    low, m = none, np.uintp(0)
+    n, of_factor = indices.size, np.uintp(linear.shape[1] - 1)
+    low, m = linear.dtype.type(0.0), np.uintp(0)
     for i in range(n):
         t = np.uintp(i)
-        feature, value = indices[t], values[t]
-        mark = linear[np.uintp(feature), of_rank]
+        place, value = _place_of(parameters, indices[t]), values[t]
+        is_frequent = place < parameters.order
+        places[t] = place
         # Written for every feature and kept for the frequent ones: a branch would be guessed wrong.
-        ranks[m] = np.int32(mark)
+        ranks[m] = place
         tops[m] = value
-        m += np.uintp(mark >= none)
-        low -= value * min(mark, none)
-    for i in range(n):
-        places[np.uintp(i)] = indices[np.uintp(i)]
+        m += np.uintp(is_frequent)
+        if parameters.has_factors:
+            low += value * linear[np.uintp(place), of_factor]
+        else:
+            low += value * linear.dtype.type(not is_frequent)
     at = side * room.x.shape[1]
     for s in range(0, n, LANES):
         store(room.x, at + s, LANES, load(values, s, n - s))
@@ -162,10 +175,21 @@ def expand_features(parameters, rows, row, room, side):
     # Where a row holds nothing but frequent features it does not visit their shared crosses.
     ranks[m] = parameters.order
     tops[m] = low
-    n_tops = np.int64(m + np.uintp(low != none))
+    n_tops = np.int64(m + np.uintp(low != 0.0))
     room.n_features[side] = n
     room.n_tops[side] = n_tops
     room.n_pairs[side] = (n_tops * (n_tops - 1)) >> 1
+
+
+@jit
+def _place_of(parameters, feature):
+    """Return where the linear record of a feature is."""
+    places = parameters.places
+    if not places.size:
+        return np.int32(feature)
+    place = places[np.uintp(feature)]
+    prefetch(parameters.linear, np.intp(place) * parameters.linear.shape[1])
+    return place
 
 
 @jit
@@ -236,7 +260,7 @@ def score_rows(parameters, rows, numbers, room, out):
             place_pairs(parameters, room, (i + 1) & 3)
             _ask_for_pairs(parameters, room, (i + 1) & 3)
         prefetch_row(rows, numbers, i)
-        prefetch_linear(parameters.linear, rows, numbers, i)
+        prefetch_linear(parameters, rows, numbers, i)
         if i >= 0:
             out[i] = _score_row(parameters, room, i & 3)
 
@@ -271,13 +295,13 @@ def _score_row(parameters, room, side):
 
 
 @jit
-def most_tops(linear, rows):
+def most_tops(parameters, rows):
     """Return how many frequent features there are in a row at most."""
-    of_rank, most = linear.shape[1] - 1, 0
+    most = 0
     for row in rows.numbers:
         m = 0
         for t in range(rows.indptr[row], rows.indptr[row + 1]):
-            if linear[rows.indices[t], of_rank] >= 0:
+            if _place_of(parameters, rows.indices[t]) < parameters.order:
                 m += 1
         most = max(most, m)
     return most

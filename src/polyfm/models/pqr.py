@@ -34,6 +34,7 @@ _LEAST_CAPACITY = 64
 _MOST_TOPS_UNCOUNTED = 256
 """Frequent features of a row for which there is room without counting: a megabyte or two."""
 _LARGEST_UNIT = 1e15
+_NOT_NEEDED = read_only(np.empty(0, dtype=np.int32))
 _ROWS_PER_THREAD = 1024
 """Fewer are scored before another thread has started."""
 
@@ -69,7 +70,7 @@ class PQR:
     ----------
     frequent : ndarray of shape (k,)
         The features of H.
-    bias, linear, pages, blocks, used, rule, penalty : object
+    bias, linear, places, pages, blocks, used, rule, penalty : object
         As in :class:`polyfm.models._pqr_score.PQRParameters`. The weights q are the last k pairs.
     units : ndarray of shape (d,) or (0,)
         What the values of each column are multiplied by before all else; empty for ones.
@@ -80,6 +81,7 @@ class PQR:
     frequent: NDArray[np.int64]
     bias: NDArray[Any]
     linear: NDArray[Any]
+    places: NDArray[np.int32]
     pages: NDArray[Any]
     blocks: NDArray[np.int64]
     used: NDArray[np.int64]
@@ -106,6 +108,7 @@ class PQR:
         cls,
         n_features: int,
         frequent: NDArray[np.int64],
+        places: NDArray[np.int32],
         rule: Any,
         penalty: Any,
         dtype: DTypeLike,
@@ -114,22 +117,23 @@ class PQR:
         """Return a model all of whose weights, and what is remembered of them, are 0.
 
         ``rule`` and ``penalty`` are those of pairs; ``sizes`` gives columns their units, and None
-        is for values of 1.
+        is for values of 1. ``places`` are those of these frequent features, and perhaps more.
         """
         units, low_unit = np.empty(0), 1.0
         linear = aligned_zeros((n_features, RECORD), dtype)
-        linear[:, -1] = -1.0
+        linear[:, -1] = 1.0
         if sizes is not None:
             rare = np.ones(n_features, dtype=np.bool_)
             rare[frequent] = False
             units = unit_of(sizes.weights, sizes.squares)
             low_unit = float(unit_of(sizes.weights[rare].sum(), sizes.squares[rare].sum()))
-            linear[:, -1] = -low_unit / units
-        linear[frequent, -1] = np.arange(len(frequent))
+            linear[places if places.size else slice(None), -1] = low_unit / units
+        linear[: len(frequent), -1] = 0.0
         return cls(
             frequent,
             np.zeros(updates.n_planes(rule), dtype),
             linear,
+            places,
             new_pages(1, dtype),
             np.zeros(1, dtype=np.int64),
             np.ones(1, dtype=np.int64),
@@ -143,9 +147,13 @@ class PQR:
     def parameters(self) -> PQRParameters:
         """The numbers, as compiled code sees them."""
         return PQRParameters(
-            self.bias, self.linear, self.pages, self.directory, self.blocks, self.used,
-            self.order, self.rule, self.penalty,
+            self.bias, self.linear, read_only(self.places), bool(self.units.size), self.pages,
+            self.directory, self.blocks, self.used, self.order, self.rule, self.penalty,
         )  # fmt: skip
+
+    def parameters_for(self, *, placed: bool) -> PQRParameters:
+        """Return the numbers for rows as they are given, or for those of :meth:`placed`."""
+        return self.parameters._replace(places=_NOT_NEEDED) if placed else self.parameters
 
     @property
     def n_features(self) -> int:
@@ -164,12 +172,25 @@ class PQR:
         values = rows.values * self.units[rows.indices]
         return rows._replace(values=read_only(values.astype(rows.values.dtype, copy=False)))
 
-    def room(self, rows: Rows) -> Room:
+    def placed(self, rows: Rows) -> Rows:
+        """Return rows that name records instead of features, for those that are read often."""
+        if not self.places.size:
+            return rows
+        return rows._replace(indices=read_only(self.places[rows.indices]))
+
+    def features_of(self, places: NDArray[Any]) -> NDArray[Any]:
+        """Return the features whose records are at some places."""
+        return np.argsort(self.places)[places] if self.places.size else places
+
+    def _by_feature(self, records: NDArray[Any]) -> NDArray[Any]:
+        return records[self.places] if self.places.size else records
+
+    def room(self, rows: Rows, *, placed: bool = False) -> Room:
         """Allocate where rows are expanded."""
         dtype = self.linear.dtype
         most = min(rows.longest, self.order)
         if most > _MOST_TOPS_UNCOUNTED:
-            most = int(most_tops(self.linear, rows))
+            most = int(most_tops(self.parameters_for(placed=placed), rows))
         most += 1  # the sum of the others
         size = int(padded(rows.longest) + padded(most * (most - 1) // 2)) + LANES
         return Room(
@@ -234,7 +255,12 @@ class PQR:
 
     def linear_weights(self) -> NDArray[Any]:
         """Return w."""
-        return self.linear[:, 0] * self.units if self.units.size else self.linear[:, 0]
+        weights = self._by_feature(self.linear[:, 0])
+        return weights * self.units if self.units.size else weights
+
+    def records(self) -> NDArray[Any]:
+        """Return the linear records in the order of the features."""
+        return self._by_feature(self.linear)
 
     def shared_weights(self) -> NDArray[Any]:
         """Return q."""
@@ -277,12 +303,12 @@ class PQR:
     def __getstate__(self) -> dict[str, Any]:
         return self.packed().__dict__
 
-    def widened(self, n_features: int, block: NDArray[Any]) -> Self:
-        """Return the model with more features, in a longer block that its own is the front of."""
+    def widened(self, n_features: int, block: NDArray[Any], places: NDArray[np.int32]) -> Self:
+        """Return the model with more features, in longer arrays that its own are the front of."""
         linear = block[:n_features]
         linear[self.n_features :] = 0.0
-        linear[self.n_features :, -1] = -1.0
-        return replace(self, linear=linear)
+        linear[self.n_features :, -1] = 1.0
+        return replace(self, linear=linear, places=places[:n_features])
 
     def with_more_room(self) -> Self:
         """Return the model with room for twice as many pages, or more."""
@@ -309,6 +335,28 @@ class PQR:
             pages=np.ascontiguousarray(weights),
             rule=SGD(),
         ).packed()
+
+
+def places_of(frequent: NDArray[np.int64], n_features: int) -> NDArray[np.int32]:
+    """Return the place of each feature's record: those of the frequent ones come first."""
+    k = len(frequent)
+    if k == 0:
+        return np.empty(0, dtype=np.int32)
+    is_rare = np.ones(n_features, dtype=np.bool_)
+    is_rare[frequent] = False
+    places = np.empty(n_features, dtype=np.int32)
+    places[frequent] = np.arange(k)
+    places[is_rare] = np.arange(k, n_features)
+    return places
+
+
+def longer_places(places: NDArray[np.int32], capacity: int) -> NDArray[np.int32]:
+    """Return the places of more features, whose records are behind those that there are."""
+    if not places.size:
+        return places
+    more = np.arange(capacity, dtype=np.int32)
+    more[: len(places)] = places
+    return more
 
 
 def count_blocks(order: int) -> int:

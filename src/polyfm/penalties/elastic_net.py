@@ -30,15 +30,13 @@ def _value(penalty, v):
 @contract.prox.implements(ElasticNet)
 def _prox(penalty, v, step):
     threshold = step * penalty.l1
-    shrunk = maximum(v - threshold, 0.0) + minimum(v + threshold, 0.0)
-    return shrunk / (step * penalty.l2 + 1.0)
+    return (v - minimum(maximum(v, -threshold), threshold)) / (step * penalty.l2 + 1.0)
 
 
 @contract.prox_quotient.implements(ElasticNet)
 def _prox_quotient(penalty, v, step, scale):
     threshold = step * penalty.l1
-    shrunk = maximum(v - threshold, 0.0) + minimum(v + threshold, 0.0)
-    return shrunk / (step * penalty.l2 + scale)
+    return (v - minimum(maximum(v, -threshold), threshold)) / (step * penalty.l2 + scale)
 
 
 @contract.subgradient.implements(ElasticNet)

@@ -150,15 +150,25 @@ def _check_pqr(model: PQR, learner: PQRLearner, n_features: int) -> None:
         raise ModelFileError("the parameters are not of one floating-point type.")
     if model.units.size:
         _check_shape("units", model.units, (n_features,))
-    ranks = np.full(n_features, -1.0)
-    ranks[model.frequent] = np.arange(k)
-    marks = model.linear[:, -1]
-    # That of an infrequent feature holds its unit, too: any number below 0.
-    if not np.array_equal(np.where(marks < 0, -1.0, marks), ranks):
-        raise ModelFileError("the frequent features do not fit the linear weights.")
+    _check_places(model, n_features)
     blocks = model.blocks[1:n_pages]
     if not 1 <= n_pages <= capacity or np.any((blocks < 1) | (blocks >= count_blocks(k))):
         raise ModelFileError("the pages do not fit the frequent features.")
+
+
+def _check_places(model: PQR, n_features: int) -> None:
+    """Check that each feature has a linear record, and the frequent ones the first, by rank."""
+    k, places, factors = len(model.frequent), model.places, model.linear[:, -1]
+    if k or places.size:
+        _check_shape("places", places, (n_features,))
+        is_taken = np.zeros(n_features, dtype=np.bool_)
+        is_taken[places[(places >= 0) & (places < n_features)]] = True
+        if places.dtype != np.int32 or not is_taken.all():
+            raise ModelFileError("places does not name each linear weight once.")
+        if not np.array_equal(places[model.frequent], np.arange(k)):
+            raise ModelFileError("the frequent features do not fit the linear weights.")
+    if np.any(factors[:k] != 0.0) or not np.all(factors[k:] > 0.0):
+        raise ModelFileError("the frequent features do not fit the linear weights.")
 
 
 def _check_difacto(model: DiFacto, learner: DiFactoLearner, rank: int, n_features: int) -> None:

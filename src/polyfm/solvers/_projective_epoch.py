@@ -47,7 +47,7 @@ def learn_rows(loss, penalties, learns_bias, parameters, rows, order, t, room, l
         if 0 <= i + 1 < order.size:
             has_room = _find_pairs(parameters, room, (i + 1) & 3)
         prefetch_row(rows, order, i)
-        prefetch_linear(parameters.linear, rows, order, i)
+        prefetch_linear(parameters, rows, order, i)
         if i < 0:
             continue
         row = order[i]
@@ -94,7 +94,8 @@ def _make_pages(parameters, numbers, first, last):
 def _learn_row(loss, penalties, learns_bias, parameters, target, weight, t, room, side):
     """Learn one row; return whether all stays finite and its loss before the update."""
     bias, rule, dtype = parameters.bias, parameters.rule, parameters.bias.dtype.type
-    score, ahead = _weigh(parameters, room, side)
+    places, end = _pairs_of(room, (side + 1) & 3)
+    score, ahead = _weigh(parameters, room, side, places, end)
     score += bias[0]
     g = dtype(weight * losses.gradient(loss, target, score))
     if not np.isfinite(g):
@@ -107,16 +108,16 @@ def _learn_row(loss, penalties, learns_bias, parameters, target, weight, t, room
     for s in range(0, first, LANES):
         kept = kept + _step(penalties.linear, parameters, room, side, s, g, rate)
     for s in range(first, first + room.n_pairs[side], LANES):
-        ahead = _ask_for(parameters.pages, room, (side + 1) & 3, ahead)
+        ahead = _ask_for(parameters.pages, places, ahead, end)
         kept = kept + _step_pairs(parameters, room, side, s, g, rate)
-    while ahead < first_pair(room, (side + 1) & 3) + room.n_pairs[(side + 1) & 3]:
-        ahead = _ask_for(parameters.pages, room, (side + 1) & 3, ahead)
+    while ahead < end:
+        ahead = _ask_for(parameters.pages, places, ahead, end)
     is_finite = np.isfinite(horizontal_sum(kept)) and np.isfinite(bias[0])
     return is_finite, np.float64(weight * losses.value(loss, target, score))
 
 
 @jit
-def _weigh(parameters, room, side):
+def _weigh(parameters, room, side, next_places, end):
     """Load what is kept for a row; return the sum of weights times values, and what is asked for.
 
     The pairs of the next row are asked for little by little, in between the work on this row: so
@@ -130,7 +131,7 @@ def _weigh(parameters, room, side):
         total = total + load(planes, s, LANES) * load(x, s, LANES)
     for s in range(first, first + room.n_pairs[side], LANES):
         if (s - first) & LANES:
-            ahead = _ask_for(parameters.pages, room, (side + 1) & 3, ahead)
+            ahead = _ask_for(parameters.pages, next_places, ahead, end)
         weights, one, other = weigh_pairs(parameters, room, side, s)
         store(planes, s, LANES, weights)
         store(planes, s + stride, LANES, one)
@@ -174,15 +175,20 @@ def _step_pairs(parameters, room, side, s, g, rate):
         parameters.rule, parameters.penalty, weight, first, second, slope, rate
     )
     store_short_records(parameters.pages, room.places[side], s, first, second)
-    return (first + second) * 0.0
+    return first * 0.0
 
 
 @jit
-def _ask_for(pages, room, side, s):
+def _pairs_of(room, side):
+    """Return the places of an expanded row, and where those of its pairs end."""
+    return room.places[side], first_pair(room, side) + room.n_pairs[side]
+
+
+@jit
+def _ask_for(pages, places, s, end):
     """Ask for the records of eight pairs from s on, if there are any; return where the next are."""
-    if s >= first_pair(room, side) + room.n_pairs[side]:
+    if s >= end:
         return s
-    places = room.places[side]
     for i in range(LANES):
         prefetch(pages, np.intp(places[np.uintp(s + i)]) * SHORT_RECORD)  # type: ignore[arg-type]
     return s + LANES

@@ -14,7 +14,7 @@ from polyfm.data.rows import Rows, read_only
 from polyfm.exceptions import DivergenceError
 from polyfm.models._pqr_score import PAGE, Room
 from polyfm.models.factorized import aligned_zeros
-from polyfm.models.pqr import PQR, Sizes
+from polyfm.models.pqr import PQR, Sizes, longer_places, places_of
 from polyfm.solvers import _projective_epoch as epoch
 from polyfm.solvers._best import BestModel
 from polyfm.solvers._columns import distinct
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _SECONDS_PER_SLICE = 0.15
 _FIRST_SLICE = 2048
+_NO_PLACES = places_of(np.empty(0, dtype=np.int64), 0)
 
 
 @dataclass
@@ -53,6 +54,9 @@ class PQRLearner(Learner):
     _slice: int = field(init=False, repr=False, default=_FIRST_SLICE)
     _mark: NDArray[np.uint8] = field(init=False, repr=False)
     _spare: list[NDArray[Any]] = field(init=False, repr=False, default_factory=list)
+    _spare_places: NDArray[np.int32] = field(
+        init=False, repr=False, default_factory=lambda: _NO_PLACES
+    )
 
     def __post_init__(self) -> None:
         self._mark = np.zeros(self.model.n_features, dtype=np.uint8)
@@ -91,7 +95,7 @@ class PQRLearner(Learner):
         Parameters
         ----------
         frequent : list of ndarray
-            One set, or several that compete.
+            One set, or several that compete, each the front of the longest.
         settings : Settings
             What is to be learnt, and how.
         n_features : int
@@ -106,8 +110,10 @@ class PQRLearner(Learner):
             Where the bias starts.
         """
         rule, penalty = settings.rule, settings.penalties.factors
+        places = places_of(max(frequent, key=len), n_features)
         models = [
-            PQR.zeros(n_features, features, rule, penalty, dtype, sizes) for features in frequent
+            PQR.zeros(n_features, features, places, rule, penalty, dtype, sizes)
+            for features in frequent
         ]
         if start:
             for model in models:
@@ -141,9 +147,16 @@ class PQRLearner(Learner):
         self.learn(self.model.scaled(rows))
 
     def learn(
-        self, rows: Rows, order: NDArray[Any] | None = None, report: Report | None = None
+        self,
+        rows: Rows,
+        order: NDArray[Any] | None = None,
+        report: Report | None = None,
+        *,
+        placed: bool = False,
     ) -> float:
         """Visit ``rows`` once, in the given or their own order; they are in the columns' units.
+
+        ``placed`` says whether they name records, see :meth:`polyfm.models.pqr.PQR.placed`.
 
         Returns
         -------
@@ -159,13 +172,13 @@ class PQRLearner(Learner):
         order = read_only(rows.numbers if order is None else order)
         for k, model in enumerate(self._models):
             self._replace(k, model.opened())
-        rooms = [model.room(rows) for model in self._models]
+        rooms = [model.room(rows, placed=placed) for model in self._models]
         sums, done = np.zeros(len(rooms)), 0
         while done < len(order):
             part = order[done : done + self._next_size()]
             started = time.perf_counter()
             for k, room in enumerate(rooms):
-                self._learn_part(k, rows, part, room, sums[k : k + 1])
+                self._learn_part(k, rows, part, room, sums[k : k + 1], placed=placed)
             done += len(part)
             self.n_visits += len(part)
             if report is not None:
@@ -187,21 +200,28 @@ class PQRLearner(Learner):
         return min(self._slice, self.judged_from - self.n_visits)
 
     def _learn_part(
-        self, k: int, rows: Rows, part: NDArray[Any], room: Room, loss_sum: NDArray[np.float64]
+        self,
+        k: int,
+        rows: Rows,
+        part: NDArray[Any],
+        room: Room,
+        loss_sum: NDArray[np.float64],
+        *,
+        placed: bool,
     ) -> None:
         """Let one of the models learn some rows, and give it more room when it needs some."""
         s, done, judged = self.settings, 0, self.losses[k : k + 1]
         while True:
             model = self.rivals[k] if self.rivals else self.model
             n, reason = epoch.learn_rows(
-                s.loss, s.penalties, s.switches.bias, model.parameters, rows, part[done:],
-                float(self.n_visits + done), room, loss_sum, judged,
+                s.loss, s.penalties, s.switches.bias, model.parameters_for(placed=placed), rows,
+                part[done:], float(self.n_visits + done), room, loss_sum, judged,
             )  # fmt: skip
             done += n
             if reason == epoch.DONE:
                 return
             if reason == epoch.NOT_FINITE:
-                raise self._divergence(rows, int(part[done]))
+                raise self._divergence(rows, int(part[done]), placed=placed)
             self._replace(k, model.with_more_room())
 
     @property
@@ -227,7 +247,7 @@ class PQRLearner(Learner):
     def train(training: Training) -> None:
         """Run epochs until the training ends; the best of the rivals goes on from the second."""
         parts = [
-            (learner, learner.model.scaled(rows))
+            (learner, learner.model.placed(learner.model.scaled(rows)))
             for learner, rows in zip(training.learners, training.rows, strict=True)
         ]
         while True:
@@ -240,11 +260,11 @@ class PQRLearner(Learner):
                 return
 
     def epoch(self, rows: Rows, *, shuffle: bool, report: Report | None = None) -> float:
-        """Visit ``rows`` once, in an order that depends on the seed and the epoch's number."""
+        """Visit ``rows``, which name records, once, in an order of the seed and the epoch."""
         order = rows.numbers
         if shuffle:
             order = random_order(order, self.settings.seed, self.n_epochs)
-        loss = self.learn(rows, order, report)
+        loss = self.learn(rows, order, report, placed=True)
         self.n_epochs += 1
         return loss
 
@@ -265,7 +285,7 @@ class PQRLearner(Learner):
         return undo
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_spare": []}
+        return {**self.__dict__, "_spare": [], "_spare_places": _NO_PLACES}
 
     def widen(self, n_features: int, most_features: int) -> Callable[[], None]:
         """Make room for more features, of the infrequent ones; see the stochastic learner.
@@ -273,14 +293,22 @@ class PQRLearner(Learner):
         What is returned takes nothing back: the numbers of earlier features stay where they are.
         """
         blocks = [self._longer(model, n_features, most_features) for model in self._models]
+        places = self._longer_places(n_features, len(blocks[0]))
         models = [
-            model.widened(n_features, block)
+            model.widened(n_features, block, places)
             for model, block in zip(self._models, blocks, strict=True)
         ]
         self.rivals = models if self.rivals else []
         self.model = models[self._best]
-        self._spare = blocks
+        self._spare, self._spare_places = blocks, places
         return lambda: None
+
+    def _longer_places(self, n_features: int, capacity: int) -> NDArray[np.int32]:
+        """Return places whose front is the models'."""
+        own, spare = self.model.places, self._spare_places
+        if spare.ctypes.data == own.ctypes.data and len(spare) >= n_features:
+            return spare
+        return longer_places(own, capacity)
 
     def _longer(self, model: PQR, n_features: int, most_features: int) -> NDArray[Any]:
         """Return a block of linear weights whose front is the model's."""
@@ -318,6 +346,7 @@ class PQRLearner(Learner):
         if not self.model.linear.flags.writeable:  # as that of a memory-mapped model
             return learner.copy()
         learner._mark, learner._spare = self._mark, self._spare
+        learner._spare_places = self._spare_places
         return learner
 
     def best_weights(self) -> Any:
@@ -327,13 +356,17 @@ class PQRLearner(Learner):
     def check_finite(self, features: NDArray[np.int64] | None = None) -> None:
         """Return: learning stops at the first row that leaves a parameter which is not finite."""
 
-    def _divergence(self, rows: Rows, row: int) -> DivergenceError:
+    def _divergence(self, rows: Rows, row: int, *, placed: bool) -> DivergenceError:
         first, last = rows.indptr[row], rows.indptr[row + 1]
-        values = np.abs(rows.values[first:last])
+        columns, values = rows.indices[first:last], np.abs(rows.values[first:last])
+        if placed:
+            columns = self.model.features_of(columns)
+        if self.model.units.size:
+            values = values / self.model.units[columns]
         where = "a row without non-zeros"
         if values.size:
-            j = int(rows.indices[first + int(values.argmax())])
-            where = f"a row whose largest value is {values.max():.6g} in column {j}"
+            k = int(values.argmax())
+            where = f"a row whose largest value is {values[k]:.6g} in column {columns[k]}"
         return DivergenceError(
             f"training diverged in epoch {self.n_epochs + 1}: predictions or weights are not "
             f"finite numbers at {where}. {self.advice()}"
@@ -363,13 +396,14 @@ def choose_together(learners: Any) -> None:
 
 def _checkpoint(model: PQR, rows: Rows, features: NDArray[np.int64]) -> Callable[[], None]:
     small = [(block, block.copy()) for block in (model.bias, model.used)]
-    linear = model.linear[features]
+    records = model.places[features] if model.places.size else features
+    linear = model.linear[records]
     undo_pairs = _checkpoint_pairs(model, rows)
 
     def undo() -> None:
         for block, saved in small:
             block[...] = saved
-        model.linear[features] = linear
+        model.linear[records] = linear
         undo_pairs()
 
     return undo

@@ -9,6 +9,8 @@ import scipy.sparse as sp
 
 import polyfm
 from polyfm import DivergenceError, FTRLRegressor, PQRClassifier, PQRRegressor
+from polyfm.models.pqr import places_of
+from polyfm.persistence import ModelFileError
 from polyfm.solvers.projective import PQRLearner
 
 
@@ -169,6 +171,65 @@ def test_a_failing_batch_changes_nothing(stream, monkeypatch, settings, n_before
     )
 
 
+@pytest.mark.parametrize("order", [0, 20])
+def test_rows_that_name_records_are_learnt_to_the_same_bits(stream, order):
+    X, y = stream
+    X.data[:] = np.linspace(0.5, 2.0, X.nnz)  # units, and factors of the others
+    models = [PQRRegressor(order=order, max_iter=1).fit(X, y) for _ in range(2)]
+    rows = models[0]._solver_rows(models[0]._check_labelled(X, y, None, reset=False))[0]
+    learners = [model._learners[0] for model in models]
+    scaled = learners[0].model.scaled(rows)
+    placed = learners[0].model.placed(scaled)
+    assert (placed is scaled) == (order == 0)
+    losses = [learners[0].learn(scaled), learners[1].learn(placed, placed=True)]
+    assert losses[0] == losses[1]
+    _assert_same(*models)
+
+
+def test_records_of_frequent_features_come_first():
+    assert places_of(np.array([4, 1]), 6).tolist() == [2, 1, 3, 4, 0, 5]
+    assert places_of(np.empty(0, dtype=np.int64), 6).size == 0
+
+
+def test_a_feature_that_comes_later_has_the_last_record(stream):
+    X, y = stream
+    model = PQRRegressor(frequent=np.array([3, 0]), max_features=200).partial_fit(X[:, :40], y)
+    model.partial_fit(X, y)
+    places = model._learners[0].model.places
+    assert places[40:].tolist() == list(range(40, X.shape[1]))
+    whole = PQRRegressor(frequent=np.array([3, 0])).partial_fit(
+        sp.hstack([X[:, :40], sp.csr_matrix((X.shape[0], X.shape[1] - 40))], format="csr"), y
+    )
+    whole.partial_fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda model: model.places.__setitem__(0, model.places[1]),
+        lambda model: model.places.__setitem__(0, len(model.places)),
+        lambda model: model.places.__setitem__([0, 1], model.places[[1, 0]]),
+        lambda model: model.linear.__setitem__((0, -1), 1.0),
+        lambda model: model.linear.__setitem__((-1, -1), 0.0),
+    ],
+    ids=["one twice", "outside", "two exchanged", "a factor of a frequent one", "no factor"],
+)
+def test_a_file_with_misplaced_records_is_refused(stream, tmp_path, damage):
+    model = PQRRegressor(frequent=np.array([1, 0]), max_iter=1).fit(*stream)
+    damage(model._learners[0].model)
+    polyfm.save_model(model, tmp_path / "model.polyfm")
+    with pytest.raises(ModelFileError, match="linear weight"):
+        polyfm.load_model(tmp_path / "model.polyfm")
+
+
+def test_divergence_of_fit_names_the_column_and_the_value_as_given():
+    X = np.array([[1.0, 2.0, 7.0], [2.0, 1.0, 5.0], [1.0, 3.0, 6.0]] * 4, dtype=np.float32)
+    model = PQRRegressor(frequent=[2, 0], solver="sgd", learning_rate=1e25, max_iter=9)
+    with pytest.raises(DivergenceError, match=r"largest value is [567] in column 2\."):
+        model.fit(X, np.arange(12.0))
+
+
 def test_divergence_is_an_error():
     X = np.full((4, 2), 1e3, dtype=np.float32)
     model = PQRRegressor(frequent=[0, 1], solver="sgd", learning_rate=1e6, alpha=0, beta=0)
@@ -192,7 +253,7 @@ def test_order_auto_learns_each_order_as_if_alone(stream):
             [rival.frequent], learner.settings, n_features=X.shape[1], dtype=X.dtype
         )
         single.add_and_learn(model._solver_rows(model._check_labelled(X, y, None, reset=False))[0])
-        np.testing.assert_array_equal(single.model.linear, rival.linear)
+        np.testing.assert_array_equal(single.model.records(), rival.records())
         np.testing.assert_array_equal(single.model.pages, rival.pages)
     best = orders[int(np.argmin(learner.losses))]
     assert model.order_ == best
