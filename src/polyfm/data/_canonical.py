@@ -172,11 +172,12 @@ def note_fields(ids, fields, n, shared, table):
     """
     for t in range(n):
         prefetch(table, ids[min(t + _AHEAD, n - 1)])
-        known = table[ids[t]]
+        j, field = np.uintp(ids[np.uintp(t)]), fields[np.uintp(t)]
+        known = table[j]
         if known == -2:
-            table[ids[t]] = fields[t]
-        elif known != fields[t]:
+            table[j] = field
+        elif known != field:
             if not shared:
                 return t
-            table[ids[t]] = -1
+            table[j] = -1
     return n

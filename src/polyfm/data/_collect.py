@@ -196,11 +196,11 @@ class Collector:
         TextFormatError
             Where the fields do not fit, or a sum of repeated entries is too large.
         """
-        largest = int(piece.ids.max()) if len(piece.ids) else -1
+        least, largest = piece.range_of_ids()
         if self._table is not None and largest >= 0:
             self._table.note(piece, largest)
         self.largest = max(self.largest, largest)
-        if self._given_first is None and self.first == 1 and largest >= 0 and piece.ids.min() == 0:
+        if self._given_first is None and self.first == 1 and least == 0 <= largest:
             self.start_at(0)
         self._widen()
         self._add_entries(piece)

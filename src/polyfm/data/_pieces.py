@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import io
-import os
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -114,6 +113,18 @@ class Piece(NamedTuple):
         """Return the text of a row."""
         start = self.starts[row]
         return bytes(self.text[start : line_end(self.text, start) - 1])
+
+    def range_of_ids(self) -> tuple[int, int]:
+        """Return the least and the largest index, 0 and -1 if there is none."""
+        n = len(self.ids)
+        if n == 0:
+            return 0, -1
+        if not self.in_order:
+            return int(self.ids.min()), int(self.ids.max())
+        # The first and the last of each row; of rows without entries, others'.
+        firsts = self.ids[np.minimum(self.indptr[:-1], n - 1)]
+        lasts = self.ids[np.maximum(self.indptr[1:] - 1, 0)]
+        return int(firsts.min()), int(lasts.max())
 
     def row_of(self, entry: int) -> int:
         """Return the row that an entry is in."""
@@ -307,7 +318,9 @@ class TextReader:
 
 def _threads() -> int:
     """Return how many threads scan beside the one that reads and collects, a core for each."""
-    return min((os.cpu_count() or 1) - 1, 2)
+    from joblib import cpu_count
+
+    return min(int(cpu_count()) - 1, 2)
 
 
 def _piece_of(row: Row, name: str, block: _Block, start: int, end: int, line: int) -> Piece:

@@ -1,4 +1,5 @@
 import gzip
+import io
 import pickle
 
 import numpy as np
@@ -10,6 +11,9 @@ from hypothesis.extra import numpy as hnp
 from sklearn.datasets import dump_svmlight_file
 
 from polyfm.data import TextFormatError, load_libffm, load_svmlight
+from polyfm.data._pieces import TextLayout, TextReader
+from polyfm.data._sources import Opened
+from polyfm.data.lines import Demands
 
 
 @pytest.fixture
@@ -249,3 +253,17 @@ def test_one_bad_token_at_the_end_of_a_long_line(write):
     line = "1 " + " ".join(f"{j}:0.123456789" for j in range(1, 50_001)) + " x"
     with pytest.raises(TextFormatError, match="'x': no colon"):
         load_svmlight(write(line))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1\n0 5:1 9:1\n1\n1 3:1\n0\n", "1\n0\n", "0 5:1 2:1\n1\n1 7:1 1:1\n", "1 0:1 4:1\n"],
+    ids=["empty rows", "no entries", "out of order", "from 0"],
+)
+def test_the_range_of_a_piece(text):
+    ids = [int(token.split(":")[0]) for token in text.split() if ":" in token]
+    wanted = (min(ids), max(ids)) if ids else (0, -1)
+    demands = Demands(labelled=True, first=0, n_features=None, dtype=np.dtype(np.float32))
+    opened = Opened("some.svm", io.BytesIO(text.encode()), None)
+    (piece,) = TextReader(TextLayout(2), demands).pieces(opened)
+    assert piece.range_of_ids() == wanted
