@@ -164,15 +164,16 @@ def copy_in_order(indptr, ids, values, first, small, to_indices, to_values, work
 
 
 @jit
-def note_fields(ids, fields, n, shared, table):
+def note_fields(ids, fields, shared, table):
     """Note in ``table[id]`` the field of each entry: -2 for none so far, -1 for several.
 
-    Returns the first entry whose index had another field before, if ``shared`` does not allow
-    that, else n.
+    ``fields`` begins anew behind its end. Returns the first entry whose index had another field
+    before, if ``shared`` does not allow that, else their number.
     """
+    n, k = ids.size, 0
     for t in range(n):
         prefetch(table, ids[min(t + _AHEAD, n - 1)])
-        j, field = np.uintp(ids[np.uintp(t)]), fields[np.uintp(t)]
+        j, field = np.uintp(ids[np.uintp(t)]), fields[np.uintp(k)]
         known = table[j]
         if known == -2:
             table[j] = field
@@ -180,4 +181,7 @@ def note_fields(ids, fields, n, shared, table):
             if not shared:
                 return t
             table[j] = -1
+        k += 1
+        if k == fields.size:
+            k = 0
     return n

@@ -89,11 +89,15 @@ class Work(NamedTuple):
 
 
 class FieldTable:
-    """The field of each index, as files tell it: -2 for none, -1 for several."""
+    """The field of each index, as files tell it: -2 for none, -1 for several.
+
+    Numbers are as short as fields allow: the table is looked into for each entry that is read, and
+    is to stay in the processor's cache.
+    """
 
     def __init__(self, shared: bool) -> None:
         self._shared = shared
-        self._table = np.full(1024, -2, dtype=np.int64)
+        self._table: NDArray[np.signedinteger[Any]] = np.full(1024, -2, dtype=np.int8)
         self._largest = -1
 
     def note(self, piece: Piece, largest: int) -> None:
@@ -107,9 +111,16 @@ class FieldTable:
         if largest >= len(self._table):
             self._grow(piece, largest)
         self._largest = max(self._largest, largest)
-        entry = note_fields(piece.ids, piece.fields, len(piece.ids), self._shared, self._table)
+        self._make_wide_for(int(piece.cycle.max(initial=0)))
+        entry = note_fields(piece.ids, piece.cycle, self._shared, self._table)
         if entry < len(piece.ids):
             raise self._in_two_fields(piece, int(entry))
+
+    def _make_wide_for(self, field: int) -> None:
+        """Let the table hold a field."""
+        if field > np.iinfo(self._table.dtype).max:
+            kinds = (kind for kind in (np.int16, np.int32, np.int64) if field <= np.iinfo(kind).max)
+            self._table = self._table.astype(next(kinds))
 
     def check_room(self, n_features: int, remedy: str) -> None:
         """Raise a ValueError where fields of so many columns, here and given away, do not fit.
@@ -130,7 +141,8 @@ class FieldTable:
         try:
             if not has_room(_PER_COLUMN * (largest + 1)):
                 raise MemoryError
-            table = np.full(max(largest + 1, 2 * len(self._table)), -2, dtype=np.int64)
+            n = max(largest + 1, 2 * len(self._table))
+            table = np.full(n, -2, dtype=self._table.dtype)
         except (MemoryError, ValueError):
             problem = (
                 f"a table of the fields of all columns up to index {largest} does not fit into "
@@ -196,11 +208,11 @@ class Collector:
         TextFormatError
             Where the fields do not fit, or a sum of repeated entries is too large.
         """
-        least, largest = piece.range_of_ids()
+        largest = piece.largest
         if self._table is not None and largest >= 0:
             self._table.note(piece, largest)
         self.largest = max(self.largest, largest)
-        if self._given_first is None and self.first == 1 and least == 0 <= largest:
+        if self._given_first is None and self.first == 1 and piece.least == 0:
             self.start_at(0)
         self._widen()
         self._add_entries(piece)

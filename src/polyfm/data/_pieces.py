@@ -72,6 +72,7 @@ class Scanned(NamedTuple):
     n_rows: int
     n_entries: int
     in_order: bool
+    same_fields: bool
 
 
 class Piece(NamedTuple):
@@ -92,6 +93,8 @@ class Piece(NamedTuple):
     ends: NDArray[np.int64]
     """Bytes of the file up to the end of each row."""
     in_order: bool
+    same_fields: bool
+    """Whether each row has the fields of the first, in the same order."""
 
     def rows(self, start: int, stop: int) -> Piece:
         """Return some of the rows."""
@@ -114,17 +117,25 @@ class Piece(NamedTuple):
         start = self.starts[row]
         return bytes(self.text[start : line_end(self.text, start) - 1])
 
-    def range_of_ids(self) -> tuple[int, int]:
-        """Return the least and the largest index, 0 and -1 if there is none."""
-        n = len(self.ids)
-        if n == 0:
-            return 0, -1
-        if not self.in_order:
-            return int(self.ids.min()), int(self.ids.max())
-        # The first and the last of each row; of rows without entries, others'.
-        firsts = self.ids[np.minimum(self.indptr[:-1], n - 1)]
-        lasts = self.ids[np.maximum(self.indptr[1:] - 1, 0)]
-        return int(firsts.min()), int(lasts.max())
+    @property
+    def least(self) -> int:
+        """The least index, -1 if there is none."""
+        if not self.in_order or len(self.ids) == 0:
+            return int(self.ids.min()) if len(self.ids) else -1
+        # The first of each row; of rows without entries, another's.
+        return int(self.ids[np.minimum(self.indptr[:-1], len(self.ids) - 1)].min())
+
+    @property
+    def largest(self) -> int:
+        """The largest index, -1 if there is none."""
+        if not self.in_order or len(self.ids) == 0:
+            return int(self.ids.max(initial=-1))
+        return int(self.ids[np.maximum(self.indptr[1:] - 1, 0)].max())
+
+    @property
+    def cycle(self) -> NDArray[np.int64]:
+        """The fields of the entries, or those of the first row if they begin anew in each."""
+        return self.fields[: int(self.indptr[1])] if self.same_fields else self.fields
 
     def row_of(self, entry: int) -> int:
         """Return the row that an entry is in."""
@@ -313,6 +324,7 @@ class TextReader:
             block.text,
             np.append(starts[1:], done.at) + block.before,
             done.in_order,
+            done.same_fields,
         )
 
 
@@ -337,7 +349,8 @@ def _piece_of(row: Row, name: str, block: _Block, start: int, end: int, line: in
         np.array([start]),
         block.text,
         np.array([end + block.before]),
-        False,
+        in_order=False,
+        same_fields=True,
     )
 
 

@@ -148,7 +148,7 @@ class _Load:
     def _look_for_too_large(self, reader: TextReader, piece: Piece) -> None:
         """Keep the error of an index that has a column only if the first is 1."""
         largest = reader.demands.largest
-        if self._too_large is None and len(piece.ids) and piece.range_of_ids()[1] == largest:
+        if self._too_large is None and piece.largest == largest:
             row = piece.row_of(int(np.argmax(piece.ids)))
             from_zero = reader.demands._replace(first=0)
             place = (piece.name, int(piece.lines[row]), piece.line_of(row))

@@ -114,9 +114,11 @@ def scan(buffer, at, stop, with_fields, labelled, limits, largest_value, out):
         What was read; lines with and without rows.
     in_order : bool
         Whether the indices of each row increase.
+    same_fields : bool
+        Whether each row has the fields of the first, in the same order; true if there are none.
     """
     n_lines, n_rows, n_entries = 0, 0, 0
-    n_behind = np.int64(0)
+    n_behind, n_others = np.int64(0), np.int64(0)
     least = np.uint64(limits[0])
     span = np.uint64(limits[1]) - least
     out.indptr[0] = 0
@@ -141,6 +143,7 @@ def scan(buffer, at, stop, with_fields, labelled, limits, largest_value, out):
             at += n_digits
             if with_fields:
                 out.fields[np.uintp(n)] = np.int64(number)
+                n_others += out.fields[np.uintp(n - n_entries)] != np.int64(number)
                 if byte_at(buffer, at) != _COLON:
                     fine = False
                     break
@@ -160,8 +163,9 @@ def scan(buffer, at, stop, with_fields, labelled, limits, largest_value, out):
             before = j
             at = skip_spaces(buffer, at)
         if not fine:
-            return start, n_lines, n_rows, n_entries, n_behind == 0
+            return start, n_lines, n_rows, n_entries, n_behind == 0, n_others == 0
         at = line_end(buffer, at)
+        n_others += with_fields and n_rows > 0 and n - n_entries != out.indptr[1]
         n_entries = n
         out.labels[n_rows] = label
         out.lines[n_rows] = n_lines
@@ -169,4 +173,4 @@ def scan(buffer, at, stop, with_fields, labelled, limits, largest_value, out):
         n_rows += 1
         n_lines += 1
         out.indptr[n_rows] = n_entries
-    return at, n_lines, n_rows, n_entries, n_behind == 0
+    return at, n_lines, n_rows, n_entries, n_behind == 0, n_others == 0

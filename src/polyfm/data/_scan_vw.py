@@ -125,13 +125,13 @@ def scan_vw(buffer, at, stop, labelled, mask, largest_value, spaces, n_spaces, o
 
     Returns
     -------
-    at, n_lines, n_rows, n_entries, in_order
+    at, n_lines, n_rows, n_entries, in_order, same_fields
         As of :func:`polyfm.data._scan.scan`.
     n_spaces : int
         The number of namespaces; above the length of ``spaces`` where there was no room.
     """
     n_lines, n_rows, n_entries = 0, 0, 0
-    n_behind = np.int64(0)
+    n_behind, n_others = np.int64(0), np.int64(0)
     out.indptr[0] = 0
     while at < stop:
         start = at
@@ -156,7 +156,7 @@ def scan_vw(buffer, at, stop, labelled, mask, largest_value, spaces, n_spaces, o
             if space == n_spaces:
                 n_spaces += 1
                 if n_spaces > spaces.hashes.size:
-                    return start, n_lines, n_rows, n_entries, n_behind == 0, n_spaces
+                    return start, n_lines, n_rows, n_entries, n_behind == 0, n_others == 0, n_spaces
                 spaces.hashes[space] = seed
                 spaces.starts[space], spaces.stops[space] = at, end
             hint = space + 1
@@ -182,6 +182,7 @@ def scan_vw(buffer, at, stop, labelled, mask, largest_value, spaces, n_spaces, o
                 fine = fine and _ends_value(byte_at(buffer, end))
                 j = np.int64(feature & mask)
                 out.fields[n] = space
+                n_others += out.fields[n - n_entries] != space
                 out.ids[n] = j
                 out.values[n] = value
                 n += 1
@@ -189,8 +190,9 @@ def scan_vw(buffer, at, stop, labelled, mask, largest_value, spaces, n_spaces, o
                 before = j
                 at = skip_spaces(buffer, end) if fine else at
         if not fine:
-            return start, n_lines, n_rows, n_entries, n_behind == 0, n_before
+            return start, n_lines, n_rows, n_entries, n_behind == 0, n_others == 0, n_before
         at = line_end(buffer, at)
+        n_others += n_rows > 0 and n - n_entries != out.indptr[1]
         n_entries = n
         out.labels[n_rows] = label
         out.weights[n_rows] = weight
@@ -199,4 +201,4 @@ def scan_vw(buffer, at, stop, labelled, mask, largest_value, spaces, n_spaces, o
         n_rows += 1
         n_lines += 1
         out.indptr[n_rows] = n_entries
-    return at, n_lines, n_rows, n_entries, n_behind == 0, n_spaces
+    return at, n_lines, n_rows, n_entries, n_behind == 0, n_others == 0, n_spaces

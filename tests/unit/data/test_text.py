@@ -262,8 +262,40 @@ def test_one_bad_token_at_the_end_of_a_long_line(write):
 )
 def test_the_range_of_a_piece(text):
     ids = [int(token.split(":")[0]) for token in text.split() if ":" in token]
-    wanted = (min(ids), max(ids)) if ids else (0, -1)
+    wanted = (min(ids, default=-1), max(ids, default=-1))
     demands = Demands(labelled=True, first=0, n_features=None, dtype=np.dtype(np.float32))
     opened = Opened("some.svm", io.BytesIO(text.encode()), None)
     (piece,) = TextReader(TextLayout(2), demands).pieces(opened)
-    assert piece.range_of_ids() == wanted
+    assert (piece.least, piece.largest) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "n_fields"),
+    [
+        ("1 0:5:1 1:9:1\n0 0:6:1 1:8:1\n", 2),
+        ("1 0:5:1 1:9:1\n0 0:6:1 2:8:1\n", 4),
+        ("1 0:5:1 1:9:1\n0 0:6:1\n", 3),
+        ("1 0:5:1\n0 0:6:1 0:7:1\n", 3),
+        ("1\n0 0:6:1\n", 1),
+        ("1\n0\n", 0),
+    ],
+    ids=["same", "another", "shorter", "longer", "none first", "none"],
+)
+def test_fields_that_begin_anew_in_each_row(text, n_fields):
+    demands = Demands(labelled=True, first=0, n_features=None, dtype=np.dtype(np.float32))
+    opened = Opened("some.ffm", io.BytesIO(text.encode()), None)
+    (piece,) = TextReader(TextLayout(3), demands).pieces(opened)
+    assert len(piece.cycle) == n_fields
+    repeated = np.resize(piece.cycle, len(piece.ids))
+    np.testing.assert_array_equal(repeated, piece.fields)
+
+
+def test_fields_of_any_size(write):
+    fields = [0, 127, 128, 32_767, 32_768, 2**31 - 1, 2**31, 2**62]
+    text = "".join(f"1 {field}:{k + 1}:1\n" for k, field in enumerate(fields))
+    table = load_libffm(write(text))[2]
+    assert table.dtype == np.int64 and table.tolist() == fields
+    with pytest.raises(TextFormatError, match=f"field 3 and in field {2**62}"):
+        load_libffm(write(text + "0 3:8:1\n"))
+    marked = load_libffm(write(text + "0 3:8:1\n"), shared_ids="mark")[2]
+    assert marked.tolist() == [*fields[:-1], -1]
