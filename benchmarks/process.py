@@ -70,7 +70,7 @@ def memory_over_parameters(quick: bool) -> float:
     FMClassifier(**settings).fit(few.X[:, :1000], few.y)
     before = psutil.Process().memory_info().rss
     model = FMClassifier(**settings).fit(problem.X, problem.y)
-    peak = _peak_bytes()  # before the fitted arrays are looked at, which may copy them
+    peak = peak_bytes()  # before the fitted arrays are looked at, which may copy them
     parameters = model.coef_.nbytes + sum(P.nbytes for P in model.factors_.values())
     return (peak - before) / parameters
 
@@ -90,7 +90,7 @@ def descent_memory(quick: bool) -> float:
     FMRegressor(**settings).fit(few.X, few.y)
     before = psutil.Process().memory_info().rss
     model = FMRegressor(**settings).fit(problem.X, problem.y)
-    peak = _peak_bytes()
+    peak = peak_bytes()
     X, (n, d) = problem.X, problem.X.shape
     parameters = (3 + 8) * d * X.dtype.itemsize + 8 * (3 + 8) * d  # weight, visits, unit; copied
     targets = n * (8 + 8 + X.dtype.itemsize * 2 + 4)  # as checked, as the solver sees them, numbers
@@ -102,7 +102,7 @@ def descent_memory(quick: bool) -> float:
     return (peak - before) / (parameters + targets + copies + kept)
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """Highest resident memory so far of this process."""
     status = Path("/proc/self/status")
     if status.exists():  # Linux lets getrusage report the peak of the parent process, too

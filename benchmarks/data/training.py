@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+import process
 from polyfm._jit import jit
 from polyfm.data import Dataset, iter_svmlight
 from polyfm.data.source import Source
@@ -24,14 +26,15 @@ _ZERO, _SPACE, _COLON, _LINE_END = b"0 :\n"
 Lines = list[tuple[str, float, float | None]]
 
 _BIG = """
-import resource, sys, time
+import sys, time
+from process import peak_bytes
 from polyfm import FMClassifier
 from polyfm.data.source import Source
 source = Source(sys.argv[1], n_features=int(sys.argv[2]))
 start = time.perf_counter()
 FMClassifier(rank=8, max_iter=1, random_state=0).fit(source, max_memory="1.2GB")
 seconds = time.perf_counter() - start
-print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+print(seconds, peak_bytes() / 1e9)
 """
 
 
@@ -191,6 +194,10 @@ def _big(folder: Path, block_rows: int, sizes: tuple[int, int, int]) -> Lines:
 def _train_apart(path: Path) -> tuple[float, float]:
     """Return the seconds of a training in a process of its own, and its memory in GB."""
     command = [sys.executable, "-c", _BIG, str(path), str(_COLUMNS)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    folders = [str(Path(process.__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+    output = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=environment
+    ).stdout
     seconds, memory = map(float, output.split())
     return seconds, memory
