@@ -276,6 +276,7 @@ class _DatasetFit:
             me._learners = [learner.copy() for learner in me._learners]
             me._end_waiting()
         me._go_on(loss, n_rows)
+        me._widen()
         return rows
 
     def _train(

@@ -304,11 +304,16 @@ class PQR:
         return self.packed().__dict__
 
     def widened(self, n_features: int, block: NDArray[Any], places: NDArray[np.int32]) -> Self:
-        """Return the model with more features, in longer arrays that its own are the front of."""
-        linear = block[:n_features]
+        """Return the model with more features, in longer arrays that its own are the front of.
+
+        Where columns have units, those of the new ones are 1.
+        """
+        linear, units = block[:n_features], self.units
         linear[self.n_features :] = 0.0
-        linear[self.n_features :, -1] = 1.0
-        return replace(self, linear=linear, places=places[:n_features])
+        linear[self.n_features :, -1] = self.low_unit
+        if units.size:
+            units = np.append(units, np.ones(n_features - self.n_features))
+        return replace(self, linear=linear, places=places[:n_features], units=units)
 
     def with_more_room(self) -> Self:
         """Return the model with room for twice as many pages, or more."""

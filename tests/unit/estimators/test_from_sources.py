@@ -275,6 +275,16 @@ def test_judges_may_lie_in_a_dataset(problem, dataset):
     assert "validation_loss" in _new("fm").fit(dataset, X_val=X[:500], y_val=y[:500]).history_
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_dataset_may_bring_columns_to_a_warm_start(kind, problem, dataset):
+    X, y = problem
+    first = X.copy()
+    first.data[first.indices >= D // 2] = 0.0
+    narrow = _new(kind, warm_start=True, max_features=D).fit(first[:, : D // 2], y)
+    whole = _new(kind, warm_start=True, max_features=D).fit(first, y)
+    _same(narrow.fit(dataset), whole.fit(dataset), X)
+
+
 def test_two_threads_share_one_model(problem, dataset):
     X, y = problem
     model = _new("fm", n_jobs=2).fit(dataset)

@@ -204,6 +204,20 @@ def test_a_feature_that_comes_later_has_the_last_record(stream):
     np.testing.assert_array_equal(model.predict(X), whole.predict(X))
 
 
+@pytest.mark.parametrize("settings", [{"frequent": [3, 0]}, {"order": "auto"}, {"order": 0}])
+def test_columns_that_come_after_units_were_measured_have_the_unit_1(stream, random, settings):
+    X, y = stream
+    X.data[:] = random.choice([0.5, 3.0], X.nnz)
+    first = X.copy()
+    first.data[first.indices >= 40] = 0.0
+    grown = PQRRegressor(max_features=200, **settings).fit(X[:, :40], y)
+    whole = PQRRegressor(**settings).fit(first, y)
+    for model in (grown, whole):
+        model.partial_fit(X[:300], y[:300])
+    np.testing.assert_array_equal(grown.coef_, whole.coef_)
+    np.testing.assert_array_equal(grown.predict(X), whole.predict(X))
+
+
 @pytest.mark.parametrize(
     "damage",
     [
