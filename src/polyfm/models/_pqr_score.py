@@ -250,6 +250,19 @@ def weigh_pairs(parameters, room, side, s):
 
 
 @jit
+def weigh_places(parameters, places, out):
+    """Write the weights of pairs into ``out``, to the bits that scores are made of.
+
+    ``places`` are those of their records, a multiple of eight.
+    """
+    rate = parameters.bias.dtype.type(updates.rate(parameters.rule, 0.0))
+    for s in range(0, places.size, LANES):
+        first, second = load_short_records(parameters.pages, places, s)
+        weights = compact.weight(parameters.rule, parameters.penalty, first, second, rate)
+        store(out, s, LANES, weights)
+
+
+@jit
 def score_rows(parameters, rows, numbers, room, out):
     """Write f(x) of the rows with the given numbers into ``out``."""
     for i in range(-2, numbers.size):

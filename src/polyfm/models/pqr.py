@@ -21,9 +21,10 @@ from polyfm.models._pqr_score import (
     most_tops,
     padded,
     score_rows,
+    weigh_places,
 )
 from polyfm.models.factorized import aligned_zeros
-from polyfm.updates import SGD, compact
+from polyfm.updates import SGD
 from polyfm.updates import contract as updates
 
 MOST_FREQUENT = 65_535
@@ -223,18 +224,19 @@ class PQR:
                 list(pool.map(score, bounds[:-1], bounds[1:]))
         return out
 
-    def _weights(self, records: NDArray[Any]) -> NDArray[Any]:
-        """Return the weights of pairs with the given records."""
-        if records.shape[-1] == 1:
-            return records[..., 0]
-        rate = float(updates.rate(self.rule, 0.0))
-        weights = compact.weight(self.rule, self.penalty, records[..., 0], records[..., 1], rate)
-        return np.asarray(weights)
+    def _weights(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the weights of the pairs of some pages, (pages, 16)."""
+        if self.pages.shape[2] == 1:
+            return self.pages[numbers, :, 0]
+        places = numbers[:, np.newaxis] * PAGE + np.arange(PAGE)
+        weights = np.empty(places.shape, dtype=self.linear.dtype)
+        weigh_places(self.parameters, places.ravel().astype(np.int32), weights.reshape(-1))
+        return weights
 
     def _nonzero_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
         """Return the two ranks a < b of each cross whose weight is not 0, and the weights."""
         there = self._touched()
-        weights = self._weights(self.pages[there])
+        weights = self._weights(there)
         page, within = np.nonzero(weights)
         one, other = ranks_of(self.blocks[there][page] * PAGE + within - PAGE)
         return one, other, weights[page, within]
@@ -332,7 +334,7 @@ class PQR:
     def weights_only(self) -> Self:
         """Return a copy that holds what prediction needs and no more."""
         packed = self.packed()
-        weights = packed._weights(packed.pages)[..., np.newaxis]
+        weights = packed._weights(np.arange(len(packed.pages)))[..., np.newaxis]
         return replace(
             packed,
             bias=self.bias[:1].copy(),

@@ -125,9 +125,12 @@ def test_going_on_from_a_file(stream, tmp_path, way, n_before, order):
     np.testing.assert_array_equal(model.predict(X), straight.predict(X))
 
 
-def test_a_file_for_predictions_only(stream, tmp_path):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("penalty", [{"penalty": "l1", "beta": 2.0}, {"beta": 0.3}])
+def test_a_file_for_predictions_only(stream, tmp_path, penalty, dtype):
     X, y = stream
-    model = PQRClassifier(order=60, penalty="l1", alpha=2.0, beta=2.0).fit(X, y.round() % 3)
+    X = X.astype(dtype)
+    model = PQRClassifier(order=60, alpha=2.0, **penalty).fit(X, y.round() % 3)
     polyfm.save_model(model, tmp_path / "small", include_state=False)
     polyfm.save_model(model, tmp_path / "whole")
     loaded = polyfm.load_model(tmp_path / "small")
