@@ -126,11 +126,11 @@ def test_going_on_from_a_file(stream, tmp_path, way, n_before, order):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("penalty", [{"penalty": "l1", "beta": 2.0}, {"beta": 0.3}])
-def test_a_file_for_predictions_only(stream, tmp_path, penalty, dtype):
+@pytest.mark.parametrize(("penalty", "beta"), [("l1", 2.0), ("elasticnet", 0.3)])
+def test_a_file_for_predictions_only(stream, tmp_path, penalty, beta, dtype):
     X, y = stream
     X = X.astype(dtype)
-    model = PQRClassifier(order=60, alpha=2.0, **penalty).fit(X, y.round() % 3)
+    model = PQRClassifier(order=60, penalty=penalty, alpha=2.0, beta=beta).fit(X, y.round() % 3)
     polyfm.save_model(model, tmp_path / "small", include_state=False)
     polyfm.save_model(model, tmp_path / "whole")
     loaded = polyfm.load_model(tmp_path / "small")
