@@ -14,6 +14,8 @@ from polyfm.data.rows import Rows
 from polyfm.kernels import contract
 from polyfm.models._score import CACHE_LINE, Parameters, Plan, score_rows
 
+_HUGE_PAGE = 1 << 21
+"""Bytes of the pages that systems give to large arrays."""
 _ROWS_PER_THREAD = 1024
 """Fewer are scored before another thread has started."""
 
@@ -114,8 +116,13 @@ def _highest_degree(degrees: NDArray[Any]) -> int:
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return zeros whose first number starts a cache line: rows then share no line needlessly."""
+    """Return zeros whose first number starts a cache line: rows then share no line needlessly.
+
+    Large arrays start a huge page, of which the system makes their memory where it can: what lies
+    before the first is of small pages, and looking up where these are takes time.
+    """
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + CACHE_LINE, dtype=np.uint8)
-    first = -memory.ctypes.data % CACHE_LINE
+    start = CACHE_LINE if size < 2 * _HUGE_PAGE else _HUGE_PAGE
+    memory = np.zeros(size + start, dtype=np.uint8)
+    first = -memory.ctypes.data % start
     return memory[first : first + size].view(dtype).reshape(shape)

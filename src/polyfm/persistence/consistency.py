@@ -162,8 +162,9 @@ def _check_places(model: PQR, n_features: int) -> None:
     if k or places.size:
         _check_shape("places", places, (n_features,))
         is_taken = np.zeros(n_features, dtype=np.bool_)
-        is_taken[places[(places >= 0) & (places < n_features)]] = True
-        if places.dtype != np.int32 or not is_taken.all():
+        if places.dtype == np.int32:
+            is_taken[places[(places >= 0) & (places < n_features)]] = True
+        if not is_taken.all():
             raise ModelFileError("places does not name each linear weight once.")
         if not np.array_equal(places[model.frequent], np.arange(k)):
             raise ModelFileError("the frequent features do not fit the linear weights.")

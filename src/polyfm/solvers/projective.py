@@ -246,9 +246,13 @@ class PQRLearner(Learner):
     @staticmethod
     def train(training: Training) -> None:
         """Run epochs until the training ends; the best of the rivals goes on from the second."""
+        # Learners differ in their targets alone: features, places and units are those of all.
+        model, rows_of = training.learners[0].model, training.rows
+        first = model.placed(model.scaled(rows_of[0]))
+        shared = {"indices": first.indices, "values": first.values}
         parts = [
-            (learner, learner.model.placed(learner.model.scaled(rows)))
-            for learner, rows in zip(training.learners, training.rows, strict=True)
+            (learner, rows._replace(**shared))
+            for learner, rows in zip(training.learners, rows_of, strict=True)
         ]
         while True:
             losses = [

@@ -286,6 +286,19 @@ def test_order_auto_goes_on_with_the_best(stream):
     assert PQRRegressor(order="auto", max_iter=1).fit(X, noise).order_ < model.order_
 
 
+def test_the_learners_of_several_classes_share_the_rows_that_name_records(stream, monkeypatch):
+    X, y = stream
+    seen = []
+    epoch = PQRLearner.epoch
+    monkeypatch.setattr(
+        PQRLearner, "epoch", lambda self, rows, **kw: seen.append(rows) or epoch(self, rows, **kw)
+    )
+    PQRClassifier(order=20, max_iter=1).fit(X, np.digitize(y, np.quantile(y, [0.3, 0.6])))
+    assert len(seen) == 3
+    assert all(rows.indices is seen[0].indices for rows in seen)
+    assert not np.array_equal(seen[0].target, seen[1].target)
+
+
 def test_several_classes_share_one_order(stream):
     X, y = stream
     model = PQRClassifier(order="auto").fit(X, (y * 2).astype(int) % 3)
